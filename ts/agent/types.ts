@@ -1,0 +1,161 @@
+/**
+ * The joints of one step: observe -> propose -> score -> select -> ground -> act. Policy, browser and localizer
+ * implement these interfaces and do not know each other; loop.ts joins them.
+ */
+import type { RandomSource } from '../core/random.js';
+import type {
+  Action,
+  ActionResult,
+  Candidate,
+  CandidateError,
+  Outcome,
+  Point,
+  Selection,
+  StepScores,
+  Usage,
+} from '../store/types.js';
+
+/** A visible, interactive or meaningful element of the page, from the DOM; frames and shadow roots included. */
+export interface PageElement {
+  /** Unique within one observation; meaningless in the next. */
+  id: number;
+  /** ARIA role, explicit or implied: button, link, textbox, checkbox, radio, option, combobox, tab, text ... */
+  role: string;
+  /** Accessible name: label, text, placeholder, title; white space folded. */
+  name: string;
+  tag: string;
+  /** Input type for inputs ('text', 'password', 'date' ...), else ''. */
+  inputType: string;
+  /** Current value of a field, '' where there is none. */
+  value: string;
+  checked: boolean | null;
+  selected: boolean | null;
+  expanded: boolean | null;
+  disabled: boolean;
+  focused: boolean;
+  /** Text of a native select's options, else []. */
+  options: string[];
+  /** Viewport CSS pixels of the visible part. */
+  box: { x: number; y: number; width: number; height: number };
+  /** Text of the nearest labelled group, row or heading that contains it; '' where none. */
+  context: string;
+  /** Words for it that are unique on the page: 'button "OK"', 'checkbox "tea" (2nd)'. See elements.ts. */
+  description: string;
+}
+
+export interface Screenshot {
+  bytes: Uint8Array;
+  format: 'png' | 'webp' | 'jpeg';
+  /** Image pixels; CSS pixels times the device scale factor. */
+  width: number;
+  height: number;
+}
+
+export interface Observation {
+  url: string;
+  title: string;
+  viewport: { width: number; height: number; deviceScaleFactor: number };
+  scroll: { x: number; y: number; maxX: number; maxY: number };
+  screenshot: Screenshot;
+  elements: PageElement[];
+  tabs: { url: string; title: string; active: boolean }[];
+  /** Dialogs answered, tabs opened or closed, downloads: one sentence each. */
+  events: string[];
+}
+
+/** One executed step, as policy and embedder see it later. */
+export interface HistoryEntry {
+  action: Action;
+  thought: string;
+  note: string;
+  result: ActionResult;
+}
+
+export interface ProposeRequest {
+  instruction: string;
+  history: readonly HistoryEntry[];
+  observation: Observation;
+  /** How many candidates to offer; 1 for plain prompting. */
+  n: number;
+  random: RandomSource;
+  signal?: AbortSignal;
+}
+
+export type ProposalEvent =
+  | { type: 'candidate'; candidate: Candidate }
+  | { type: 'error'; error: CandidateError }
+  | { type: 'usage'; usage: Usage };
+
+/** Offers candidates one by one, the policy's own best first. Each can be embedded as soon as it is complete. */
+export interface Proposer {
+  /** Goes into the episode key; includes every setting that changes behaviour. */
+  readonly name: string;
+  propose(request: ProposeRequest): AsyncIterable<ProposalEvent>;
+}
+
+/** Turns an element description into a point, or says why it cannot (never a blind guess). */
+export interface Localizer {
+  readonly name: string;
+  locate(
+    description: string,
+    observation: Observation,
+    signal?: AbortSignal,
+  ): Promise<
+    | { found: true; point: Point; element: string; usage?: Usage }
+    | { found: false; message: string; usage?: Usage }
+  >;
+}
+
+/** Scores the candidates of one step; work starts as soon as an input is known. */
+export interface StepScoring {
+  add(candidate: Candidate): void;
+  scores(): Promise<StepScores>;
+}
+
+/** The Q-function behind its embedder. */
+export interface Critic {
+  begin(state: {
+    instruction: string;
+    history: readonly HistoryEntry[];
+    screenshot: Screenshot;
+    signal?: AbortSignal;
+  }): StepScoring;
+}
+
+export interface SelectRequest {
+  candidates: readonly Candidate[];
+  /** null where the selector did not ask for scores. */
+  scores: StepScores | null;
+  random: RandomSource;
+  history: readonly HistoryEntry[];
+}
+
+export interface Selector {
+  /** Goes into the episode key; includes every setting that changes behaviour. */
+  readonly name: string;
+  /** Candidates to ask for, given the configured N. */
+  candidateCount(n: number): number;
+  readonly needsScores: boolean;
+  select(request: SelectRequest): Selection | Promise<Selection>;
+}
+
+/** Where an episode happens: a browser page prepared for one task. */
+export interface Environment {
+  observe(signal?: AbortSignal): Promise<Observation>;
+  /** Executes one action; `point` is set for actions that name an element. Never throws for page behaviour. */
+  act(action: Action, point: Point | null, signal?: AbortSignal): Promise<ActionResult>;
+  /** Asked after every action; null while the episode goes on. */
+  verdict(): Promise<Verdict | null>;
+}
+
+export interface Verdict {
+  outcome: Outcome;
+  rawReward: number | null;
+}
+
+/** One task instance: its text, its start and how it is judged. */
+export interface Episode {
+  instruction: string;
+  startUrl: string;
+  environment: Environment;
+}
