@@ -1,0 +1,84 @@
+// The frozen vision-language model as an embedder: token ids and RGB images in, one pooled float32 vector an
+// item out. Files by model part: config, image, vision, text; this one puts them together and packs items
+// into batches.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "native/core/control.h"
+
+namespace boq::vlm {
+
+struct EmbedderOptions {
+  /// Folder in the Hugging Face layout: config.json, model.safetensors or its shards.
+  std::filesystem::path path;
+  /// auto | cpu | cuda:N
+  std::string device = "auto";
+  /// auto | float32 | bfloat16
+  std::string dtype = "auto";
+  /// mean (all tokens) | last | text-mean | image-mean
+  std::string pooling = "mean";
+  /// Scales every vector to length 1.
+  bool l2 = false;
+  /// -1: after the final norm; k in [0, layers): the embeddings for 0, else the output of layer k, un-normed,
+  /// which is `hidden_states[k]` of transformers.
+  int64_t hidden_layer = -1;
+  int64_t min_pixels = 3136;
+  int64_t max_pixels = 1003520;
+};
+
+/// RGB bytes, row-major: width * height * 3.
+struct RgbImage {
+  std::vector<uint8_t> data;
+  int64_t width = 0;
+  int64_t height = 0;
+};
+
+/// One sequence. `ids` holds exactly one image-pad id per image; it is expanded to the image's token count
+/// inside.
+struct EmbedItem {
+  std::vector<int32_t> ids;
+  std::vector<RgbImage> images;
+};
+
+struct EmbedResult {
+  /// [items, width] float32 on the CPU.
+  at::Tensor vectors;
+  /// Tokens of each item after image expansion.
+  std::vector<int32_t> tokens;
+};
+
+struct EmbedderInfo {
+  int64_t width = 0;
+  int64_t layers = 0;
+  std::string device;
+  std::string dtype;
+  int64_t max_tokens = 0;
+  int64_t image_token_id = 0;
+  int64_t parameter_count = 0;
+};
+
+/// Not thread-safe: one embed() at a time (the device's job thread calls it). No state outlives a call but
+/// the weights and a workspace.
+class Embedder {
+ public:
+  /// Throws BOQ_FILE_NOT_FOUND, BOQ_FILE_CORRUPT, BOQ_CONFIG_INVALID, BOQ_WEIGHTS_MISSING,
+  /// BOQ_WEIGHTS_UNEXPECTED, BOQ_CUDA_UNAVAILABLE, BOQ_INVALID_ARGUMENT, BOQ_OUT_OF_MEMORY, BOQ_ABORTED.
+  static std::shared_ptr<Embedder> load(const EmbedderOptions& options, const CancelFlag& cancel);
+
+  virtual ~Embedder() = default;
+
+  /// Any mix of lengths and images; results are in the order of `items` and agree with one-by-one calls
+  /// within the tolerance of the data type. Throws BOQ_INVALID_ARGUMENT, BOQ_IMAGE_INVALID,
+  /// BOQ_CONTEXT_OVERFLOW, BOQ_OUT_OF_MEMORY, BOQ_ABORTED; the embedder stays usable after each.
+  virtual EmbedResult embed(const std::vector<EmbedItem>& items, const CancelFlag& cancel) = 0;
+  virtual const EmbedderInfo& info() const = 0;
+};
+
+}  // namespace boq::vlm
