@@ -1,0 +1,99 @@
+/**
+ * Bookkeeping that must begin before the page's own scripts: who listens for clicks, closed shadow roots, pending
+ * requests and short timers. The wrapped functions behave as before.
+ */
+import type { PageApi } from './page-api.js';
+
+export function installHooks(api: PageApi): void {
+  const pointerEvents = new Set(['click', 'mousedown', 'mouseup', 'pointerdown', 'pointerup', 'touchstart']);
+  api.listeners = new WeakSet();
+  api.clickListeners = new WeakSet();
+  api.shadowRoots = new WeakMap();
+
+  const addEventListener = EventTarget.prototype.addEventListener;
+  EventTarget.prototype.addEventListener = function (
+    this: EventTarget,
+    ...parameters: Parameters<typeof addEventListener>
+  ): void {
+    if (this && pointerEvents.has(parameters[0])) api.listeners.add(this);
+    if (this && parameters[0] === 'click') api.clickListeners.add(this);
+    addEventListener.apply(this, parameters);
+  };
+
+  const attachShadow = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (this: Element, init: ShadowRootInit): ShadowRoot {
+    const root = attachShadow.call(this, init);
+    api.shadowRoots.set(this, root);
+    return root;
+  };
+
+  // A request that never ends must not hold up the agent: settle() has its cap.
+  let requests = 0;
+  const originalFetch = window.fetch;
+  if (originalFetch) {
+    window.fetch = function (this: Window, ...parameters: Parameters<typeof fetch>): Promise<Response> {
+      requests++;
+      const answer = originalFetch.apply(this ?? window, parameters);
+      const finished = (): void => {
+        requests--;
+      };
+      answer.then(finished, finished);
+      return answer;
+    };
+  }
+  const send = XMLHttpRequest.prototype.send;
+  XMLHttpRequest.prototype.send = function (
+    this: XMLHttpRequest,
+    ...parameters: Parameters<typeof send>
+  ): void {
+    requests++;
+    addEventListener.call(this, 'loadend', () => requests--, { once: true });
+    send.apply(this, parameters);
+  };
+  api.pendingRequests = () => requests;
+
+  // Delayed reactions (suggestion lists, debounced handlers) are part of what an action did. Timers that start each
+  // other over and over are a clock, so only a few generations count.
+  const longestMs = 700;
+  const deepest = 3;
+  const due = new Map<number, number>();
+  let generation = 0;
+  const originalSetTimeout = window.setTimeout;
+  const originalClearTimeout = window.clearTimeout;
+  const wrapped = function (
+    this: unknown,
+    handler: TimerHandler,
+    delay?: number,
+    ...rest: unknown[]
+  ): number {
+    const wait = Number(delay) || 0;
+    const born = generation + 1;
+    if (typeof handler !== 'function' || wait > longestMs || born > deepest) {
+      return Reflect.apply(originalSetTimeout, window, [handler, delay, ...rest]);
+    }
+    const run = function (this: unknown): void {
+      due.delete(id);
+      const before = generation;
+      generation = born;
+      try {
+        handler.apply(this, rest);
+      } finally {
+        generation = before;
+      }
+    };
+    const id = Number(Reflect.apply(originalSetTimeout, window, [run, delay]));
+    due.set(id, performance.now() + wait);
+    return id;
+  };
+  window.setTimeout = wrapped as unknown as typeof window.setTimeout;
+  window.clearTimeout = ((id?: number) => {
+    if (id !== undefined) due.delete(id);
+    originalClearTimeout.call(window, id);
+  }) as typeof window.clearTimeout;
+  api.later = (callback, ms) => void originalSetTimeout.call(window, callback, ms);
+  api.pendingTimers = () => {
+    let last = 0;
+    for (const time of due.values()) last = Math.max(last, time - performance.now() + 1);
+    return last;
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * Starts one browser with a profile of its own and makes sure that neither survives us: not after close, an error,
+ * Ctrl-C or a kill of this process.
+ */
+import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import puppeteer, { type Browser } from 'puppeteer';
+import { BoqError } from '../../core/errors.js';
+
+export interface LaunchOptions {
+  /** Path of the browser; otherwise BOQ_BROWSER, the system's Chrome or Chromium, Puppeteer's own download. */
+  executablePath?: string;
+  headless?: boolean;
+  /** The user's own profile folder; otherwise a temporary one, removed at the end. */
+  profile?: string;
+}
+
+const systemNames = [
+  'chromium',
+  'chromium-browser',
+  'google-chrome',
+  'google-chrome-stable',
+  'chrome',
+  'microsoft-edge',
+];
+const profilePrefix = 'boq-profile-';
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Path of a browser, or null where there is none. */
+export function findBrowser(): string | null {
+  const named = process.env.BOQ_BROWSER;
+  if (named) return isExecutable(named) ? named : null;
+  const folders = (process.env.PATH ?? '').split(delimiter);
+  for (const name of systemNames) {
+    for (const folder of folders) {
+      const path = join(folder, name);
+      if (folder && isExecutable(path)) return path;
+    }
+  }
+  const mac = '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome';
+  if (isExecutable(mac)) return mac;
+  try {
+    const own = puppeteer.executablePath();
+    return existsSync(own) ? own : null;
+  } catch {
+    return null;
+  }
+}
+
+/** True where the browser's sandbox cannot work: it refuses to run as root. */
+export function needsNoSandbox(): boolean {
+  return process.platform === 'linux' && process.getuid?.() === 0;
+}
+
+const running = new Set<{ browser: Browser; profile: string | null }>();
+
+function killAll(): void {
+  for (const entry of running) {
+    entry.browser.process()?.kill('SIGKILL');
+    if (entry.profile) rmSync(entry.profile, { recursive: true, force: true, maxRetries: 3 });
+  }
+  running.clear();
+}
+
+let guarded = false;
+
+// Whoever handles a signal in an orderly way (the command line does) closes the browser; here is only the last resort.
+function guardProcess(): void {
+  if (guarded) return;
+  guarded = true;
+  process.on('exit', killAll);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    const onSignal = (): void => {
+      if (process.listenerCount(signal) > 1) return;
+      killAll();
+      process.off(signal, onSignal);
+      process.kill(process.pid, signal);
+    };
+    process.on(signal, onSignal);
+  }
+}
+
+/** Removes profiles whose process was killed before it could do so itself. */
+function sweepProfiles(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const owner = name.startsWith(profilePrefix) ? Number(name.slice(profilePrefix.length).split('-')[0]) : 0;
+    if (!owner || owner === process.pid) continue;
+    try {
+      process.kill(owner, 0);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') continue;
+      rmSync(join(tmpdir(), name), { recursive: true, force: true });
+    }
+  }
+}
+
+/**
+ * @throws BoqError BOQ_BROWSER_NOT_FOUND where no browser is installed, BOQ_BROWSER where it does not start.
+ */
+export async function launchBrowser(
+  options: LaunchOptions = {},
+): Promise<{ browser: Browser; close(): Promise<void> }> {
+  const executablePath = options.executablePath ?? findBrowser();
+  if (!executablePath || !isExecutable(executablePath)) {
+    const wanted = options.executablePath ?? process.env.BOQ_BROWSER;
+    throw new BoqError(
+      'BOQ_BROWSER_NOT_FOUND',
+      wanted
+        ? `expected a browser at ${wanted}, found no executable file there; correct the path or unset BOQ_BROWSER`
+        : 'expected Chrome or Chromium on this machine, found none; run `node scripts/setup.js`, or set BOQ_BROWSER to its path',
+    );
+  }
+  sweepProfiles();
+  const profile = options.profile ? null : mkdtempSync(join(tmpdir(), `${profilePrefix}${process.pid}-`));
+  let browser: Browser;
+  try {
+    browser = await puppeteer.launch({
+      executablePath,
+      headless: options.headless ?? true,
+      userDataDir: options.profile ?? profile ?? '',
+      defaultViewport: null,
+      // Over a pipe the browser ends with this process, however that ends.
+      pipe: true,
+      handleSIGINT: false,
+      handleSIGTERM: false,
+      handleSIGHUP: false,
+      protocolTimeout: 60_000,
+      acceptInsecureCerts: false,
+      args: [
+        ...(needsNoSandbox() ? ['--no-sandbox'] : []),
+        '--no-first-run',
+        '--no-default-browser-check',
+        '--disable-gpu',
+        '--disable-quic',
+        '--disable-sync',
+        '--disable-component-update',
+        '--disable-background-networking',
+        '--disable-default-apps',
+        '--disable-domain-reliability',
+        '--disable-client-side-phishing-detection',
+        // Several pages work at once; all of them must go on drawing.
+        '--disable-background-timer-throttling',
+        '--disable-backgrounding-occluded-windows',
+        '--disable-renderer-backgrounding',
+        '--disable-features=CalculateNativeWinOcclusion,Translate,MediaRouter,OptimizationHints,HttpsUpgrades',
+        '--mute-audio',
+        '--hide-scrollbars',
+        '--force-color-profile=srgb',
+        '--lang=en-US',
+      ],
+    });
+  } catch (error) {
+    if (profile) rmSync(profile, { recursive: true, force: true, maxRetries: 3 });
+    throw new BoqError(
+      'BOQ_BROWSER',
+      `expected ${executablePath} to start, but ${String((error as Error).message).split('\n')[0]}`,
+      {
+        cause: error,
+      },
+    );
+  }
+  const entry = { browser, profile };
+  running.add(entry);
+  guardProcess();
+  const close = async (): Promise<void> => {
+    if (!running.delete(entry)) return;
+    const child = browser.process();
+    const gone =
+      child && child.exitCode === null
+        ? new Promise<void>((resolve) => child.once('exit', () => resolve()))
+        : null;
+    const patience = new Promise<'late'>((resolve) => setTimeout(resolve, 3000, 'late').unref());
+    await Promise.race([browser.close().catch(() => undefined), patience]);
+    if (gone && (await Promise.race([gone, patience])) === 'late') {
+      child?.kill('SIGKILL');
+      await gone;
+    }
+    if (profile) rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+  };
+  return { browser, close };
+}

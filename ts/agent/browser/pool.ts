@@ -1,0 +1,74 @@
+/**
+ * Sessions for episodes that run at the same time, in one browser. A session goes back after its episode; one that
+ * broke is replaced, and so is a browser that died.
+ */
+
+import pLimit from 'p-limit';
+import type { Browser } from 'puppeteer';
+import { BoqError } from '../../core/errors.js';
+import { type LaunchOptions, launchBrowser } from './launch.js';
+import { BrowserSession, type SessionOptions } from './session.js';
+
+export interface PoolOptions extends LaunchOptions, SessionOptions {
+  /** Sessions that may be out at once. */
+  size: number;
+}
+
+export class BrowserPool {
+  readonly #options: PoolOptions;
+  readonly #slots;
+  readonly #launching = pLimit(1);
+  #browser: { browser: Browser; close(): Promise<void> } | null = null;
+  #idle: BrowserSession[] = [];
+  #closed = false;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#slots = pLimit(options.size);
+  }
+
+  async #live(): Promise<Browser> {
+    return this.#launching(async () => {
+      if (this.#closed) throw new BoqError('BOQ_DISPOSED', 'expected an open browser pool, it was closed');
+      if (this.#browser?.browser.connected) return this.#browser.browser;
+      await this.#browser?.close();
+      this.#idle = [];
+      this.#browser = await launchBrowser(this.#options);
+      return this.#browser.browser;
+    });
+  }
+
+  /**
+   * Runs `work` with a session, as soon as one is free. The session is used again afterwards, unless `work` failed
+   * or asked for `fresh` ones: then nothing of it remains.
+   */
+  use<T>(work: (session: BrowserSession) => Promise<T>, fresh = false): Promise<T> {
+    return this.#slots(async () => {
+      const browser = await this.#live();
+      const session =
+        (fresh ? undefined : this.#idle.pop()) ?? (await BrowserSession.open(browser, this.#options));
+      let keep = false;
+      try {
+        const result = await work(session);
+        keep = !fresh && session.usable && browser.connected;
+        return result;
+      } finally {
+        if (keep) this.#idle.push(session);
+        else await session.close();
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#launching(async () => {
+      await this.#browser?.close();
+      this.#browser = null;
+      this.#idle = [];
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
