@@ -61,7 +61,7 @@ describe('report page', () => {
     const document = rendered(reportData());
     const items = [...document.querySelectorAll('.candidates li')];
     expect(items.map((item) => item.classList.contains('chosen'))).to.deep.equal([false, true]);
-    expect(text(items[1]!, '.bar span')).to.deep.equal(['0.800']);
+    expect(text(items[1]!, '.number')).to.deep.equal(['0.800']);
     expect(items[1]!.querySelector('.bar i')!.getAttribute('style')).to.include('100%');
     expect(text(document, '.step h3')[0]).to.include('first candidate overridden');
     expect(document.querySelector('.point')!.getAttribute('style')).to.match(/left: ?25%; ?top: ?50%/);

@@ -6,9 +6,9 @@ const outcomes: Record<Outcome, { glyph: string; words: string; style: string }>
   success: { glyph: '✓', words: 'success', style: 'success' },
   failure: { glyph: '✕', words: 'failure', style: 'failure' },
   'no-answer': { glyph: '✕', words: 'no answer', style: 'failure' },
-  'step-limit': { glyph: '⧖', words: 'step limit', style: 'limit' },
-  'time-limit': { glyph: '⧖', words: 'time limit', style: 'limit' },
-  budget: { glyph: '⧖', words: 'budget spent', style: 'limit' },
+  'step-limit': { glyph: '◑', words: 'step limit', style: 'limit' },
+  'time-limit': { glyph: '◑', words: 'time limit', style: 'limit' },
+  budget: { glyph: '◑', words: 'budget spent', style: 'limit' },
 };
 
 export function ExampleView({ example }: { example: Example }) {
@@ -72,14 +72,16 @@ function StepView({ step, scale }: { step: ExampleStep; scale: (value: number) =
                 {q === undefined ? (
                   <span />
                 ) : (
-                  <span
-                    class="bar"
-                    role="img"
-                    aria-label={`Q ${q.toFixed(3)}, V ${step.scores!.v.toFixed(3)}`}
-                  >
-                    <i style={{ width: `${scale(q)}%` }} />
-                    <b style={{ left: `${scale(step.scores!.v)}%` }} />
-                    <span>{q.toFixed(3)}</span>
+                  <span class="value">
+                    <span
+                      class="bar"
+                      role="img"
+                      aria-label={`Q ${q.toFixed(3)}, V ${step.scores!.v.toFixed(3)}`}
+                    >
+                      <i style={{ width: `${scale(q)}%` }} />
+                      <b style={{ left: `${scale(step.scores!.v)}%` }} />
+                    </span>
+                    <span class="number">{q.toFixed(3)}</span>
                   </span>
                 )}
                 <span class="thought">

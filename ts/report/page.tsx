@@ -1,6 +1,6 @@
 /**
  * report.html: one file, no script, no network. Components return escaped text by default; the only raw markup is
- * the SVG that our own plots drew.
+ * our own style sheet and the SVG that our own plots drew.
  */
 import { renderToString } from 'preact-render-to-string';
 import type { Collection, Evaluation, EvaluationEntry, Provenance, ReportData, Training } from './data.js';
@@ -26,7 +26,7 @@ function Document({ data }: { data: ReportData }) {
         />
         <meta name="referrer" content="no-referrer" />
         <title>{data.title}</title>
-        <style>{styles}</style>
+        <style dangerouslySetInnerHTML={{ __html: styles }} />
       </head>
       <body>
         <header>

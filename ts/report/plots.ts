@@ -9,7 +9,7 @@ import { wilsonInterval } from '../evaluation/statistics.js';
 import type { Collection, Evaluation, Training } from './data.js';
 
 const fontSize = '12px';
-const width = 720;
+const width = 1040;
 
 type PlotOptions = NonNullable<Parameters<typeof Plot.plot>[0]>;
 
@@ -21,6 +21,7 @@ function draw(label: string, description: string, options: PlotOptions): string 
     ariaLabel: label,
     ariaDescription: description,
     style: { fontSize, background: 'none' },
+    marginBottom: 44,
     ...options,
   });
   figure.setAttribute('role', 'img');
@@ -44,7 +45,7 @@ export function differencePlot(evaluation: Evaluation): string {
     `Percentage points with 95 % intervals, against ${evaluation.baseline}.`,
     {
       width,
-      height: 64 + 34 * rows.length,
+      height: 72 + 34 * rows.length,
       marginLeft: leftMargin,
       x: { label: 'percentage points →', grid: true, nice: true },
       y: { label: null, domain: rows.map((row) => row.label), tickSize: 0 },
@@ -93,7 +94,7 @@ export function taskPlot(evaluation: Evaluation, entry: number): string {
     `Success in percent by task: open circle ${evaluation.baseline}, filled circle ${label}; largest gain first.`,
     {
       width,
-      height: 56 + 18 * rows.length,
+      height: 68 + 18 * rows.length,
       marginLeft: leftMargin,
       x: { domain: [0, 100], label: 'success, % →', grid: true },
       y: { label: null, domain: rows.map((row) => row.task), tickSize: 0 },
@@ -129,7 +130,7 @@ export function collectionPlot(collection: Collection): string {
   const leftMargin = 24 + 7 * Math.max(0, ...rows.map((row) => row.task.length));
   return draw('Success of the training episodes by task', 'Percent with 95 % Wilson intervals.', {
     width,
-    height: 56 + 18 * rows.length,
+    height: 68 + 18 * rows.length,
     marginLeft: leftMargin,
     x: { domain: [0, 100], label: 'success, % →', grid: true },
     y: { label: null, domain: rows.map((row) => row.task), tickSize: 0 },
@@ -144,7 +145,7 @@ export function collectionPlot(collection: Collection): string {
 export function curvePlot(curve: Training['curves'][number]): string {
   return draw(curve.metric, `${curve.metric} over gradient steps.`, {
     width: 340,
-    height: 180,
+    height: 196,
     marginLeft: 56,
     x: { label: 'gradient step →', ticks: 4, tickFormat: 's' },
     y: { label: null, grid: true, ticks: 4, nice: true },

@@ -23,7 +23,7 @@ html { scroll-behavior: smooth; }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
 body {
   margin: 0; background: var(--page); color: var(--ink);
-  font: 15px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
+  font: 15px/1.55 system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif;
   font-variant-numeric: tabular-nums;
 }
 a { color: var(--accent); }
@@ -81,16 +81,17 @@ dl.facts dt { color: var(--muted); } dl.facts dd { margin: 0; overflow-wrap: any
   border: 2px solid #fff; outline: 2px solid #c2185b; background: #c2185b55; }
 .noshot { padding: 24px 12px; color: #5b6470; font-size: 13px; }
 .candidates { list-style: none; margin: 4px 0 0; padding: 0; }
-.candidates li { display: grid; grid-template-columns: 18px minmax(0, 1fr) 132px; gap: 2px 8px; padding: 5px 0;
+.candidates li { display: grid; grid-template-columns: 18px minmax(0, 1fr) 170px; gap: 2px 8px; padding: 5px 0;
   border-bottom: 1px dotted var(--line); }
 .candidates li:last-child { border-bottom: 0; }
 .candidates .chosen { font-weight: 650; }
 .candidates .thought { grid-column: 2; color: var(--muted); font-size: 13px; font-weight: 400; }
-.bar { position: relative; height: 18px; background: var(--soft); border-radius: 3px; overflow: hidden; }
+.value { display: grid; grid-template-columns: 1fr 48px; gap: 8px; align-items: center; }
+.value .number { text-align: right; font-size: 13px; }
+.bar { position: relative; height: 14px; background: var(--soft); border-radius: 3px; overflow: hidden; }
 .bar i { position: absolute; inset: 0 auto 0 0; background: var(--accent); opacity: 0.35; }
 .chosen .bar i { opacity: 0.75; }
 .bar b { position: absolute; top: 0; bottom: 0; width: 2px; background: var(--control); }
-.bar span { position: absolute; right: 5px; top: 0; font-size: 12px; line-height: 18px; font-weight: 600; }
 .result { font-size: 13px; color: var(--muted); margin: 6px 0 0; }
 footer { padding-top: 8px; padding-bottom: 48px; font-size: 13px; color: var(--muted); }
 @media print { nav { display: none; } section, .card { border-color: #bbb; break-inside: avoid; }
