@@ -1,0 +1,126 @@
+/**
+ * Evaluation runs of the same tasks and seeds become one table: each run's selectors under labels that tell them
+ * apart, all paired with one baseline.
+ */
+import type { Results } from '../evaluation/results.js';
+import { type EvaluationRow, groupBy, successRate, summarizeSelectors } from '../evaluation/summary.js';
+import type { EpisodeRecord } from '../store/types.js';
+import type { EntryRole, Evaluation } from './data.js';
+
+/** One finished evaluation as read from disk. */
+export interface EvaluatedRun {
+  path: string;
+  results: Results;
+  episodes: EpisodeRecord[];
+  /** Why the run's model should gain nothing (a control), or null. */
+  control: string | null;
+}
+
+/** An entry's episodes, for examples. */
+export interface LabelledEpisodes {
+  label: string;
+  role: EntryRole;
+  episodes: { run: string; record: EpisodeRecord }[];
+}
+
+export interface Comparison {
+  evaluation: Evaluation;
+  entries: LabelledEpisodes[];
+}
+
+/** Groups runs by benchmark, tasks and seeds, in order of first appearance, and compares within each group. */
+export function compareRuns(runs: readonly EvaluatedRun[], bootstrapSeed = 0): Comparison[] {
+  const groups = groupBy(runs, ({ results }) =>
+    JSON.stringify([results.benchmark, [...results.tasks].sort(), results.seeds]),
+  );
+  return [...groups.values()].map((group) => compareGroup(group, bootstrapSeed));
+}
+
+function compareGroup(runs: readonly EvaluatedRun[], bootstrapSeed: number): Comparison {
+  const { results } = runs[0]!;
+  const entries = labelledEntries(runs);
+  const baseline =
+    entries.find((entry) => entry.role === 'baseline')?.label ?? entries[0]?.label ?? results.baseline;
+  const rows = entries.flatMap(({ label, episodes }) => episodes.map(({ record }) => rowOf(label, record)));
+  const summaries = summarizeSelectors(rows, { estimand: results.estimand, baseline, seed: bootstrapSeed });
+  const byTask = groupBy(rows, (row) => row.task);
+  return {
+    entries,
+    evaluation: {
+      estimand: results.estimand,
+      benchmark: results.benchmark,
+      tasks: results.tasks,
+      seeds: results.seeds,
+      baseline,
+      entries: entries.map(({ label, role, note }) => ({ label, role, note, summary: summaries[label]! })),
+      byTask: [...byTask].map(([task, own]) => {
+        const bySelector = groupBy(own, (row) => row.selector);
+        return {
+          task,
+          rates: entries.map(({ label }) => {
+            const rowsOfEntry = bySelector.get(label);
+            return rowsOfEntry ? successRate(rowsOfEntry) : null;
+          }),
+        };
+      }),
+    },
+  };
+}
+
+/** An episode measured twice (a baseline that ran again beside a control) counts once: the first run's. */
+function labelledEntries(runs: readonly EvaluatedRun[]): (LabelledEpisodes & { note: string })[] {
+  const policies = new Set(runs.map(({ results }) => results.policy));
+  const [mainPolicy] = policies;
+  const found = new Map<string, LabelledEpisodes & { note: string; seen: Set<string> }>();
+  for (const { path, results, episodes, control } of runs) {
+    for (const record of episodes) {
+      const { selector, policy, generation } = record.key;
+      const scored = generation !== 'none';
+      const isBaseline = selector === results.baseline && policy === mainPolicy && !scored;
+      const label = [
+        selector,
+        scored && control ? `(${control})` : '',
+        policy === mainPolicy ? '' : `of ${policy}`,
+      ]
+        .filter(Boolean)
+        .join(' ');
+      const role = isBaseline ? 'baseline' : !scored ? 'reference' : control ? 'control' : 'method';
+      const note = [
+        `policy ${policy}`,
+        `selector ${selector}`,
+        `N = ${results.n}`,
+        ...(scored ? [`model ${results.model?.path ?? generation}`] : []),
+        ...(control && scored ? [`control: ${control}`] : []),
+      ].join(', ');
+      const entry = found.get(label) ?? { label, role, note, episodes: [], seen: new Set<string>() };
+      found.set(label, entry);
+      const key = JSON.stringify([
+        scored ? generation : '',
+        record.key.task,
+        record.key.seed,
+        record.key.repeat,
+      ]);
+      if (entry.seen.has(key)) continue;
+      entry.seen.add(key);
+      entry.episodes.push({ run: path, record });
+    }
+  }
+  return [...found.values()]
+    .map(({ seen: _, ...entry }) => entry)
+    .sort((a, b) => roleOrder.indexOf(a.role) - roleOrder.indexOf(b.role));
+}
+
+const roleOrder: EntryRole[] = ['baseline', 'reference', 'method', 'control'];
+
+function rowOf(label: string, { key, reward, rawReward, steps }: EpisodeRecord): EvaluationRow {
+  return {
+    selector: label,
+    task: key.task,
+    seed: key.seed,
+    repeat: key.repeat,
+    training: key.generation === 'none' ? '' : key.generation,
+    success: reward > 0,
+    rawReward,
+    steps,
+  };
+}
