@@ -33,10 +33,14 @@ export function bytesView(array: ArrayBufferView): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
 
-/** The bytes before the tensors' data. Data follows in the order of `specs`. */
+/**
+ * The bytes before the tensors' data. Data follows in the order of `specs`. Padded to at least `minBytes`, so that a
+ * header can be replaced in place when a file grew.
+ */
 export function safetensorsHeader(
   specs: readonly TensorSpec[],
   metadata: Readonly<Record<string, string>> = {},
+  minBytes = 0,
 ): Uint8Array {
   const header: Record<string, unknown> = {};
   if (Object.keys(metadata).length > 0) header.__metadata__ = metadata;
@@ -50,7 +54,7 @@ export function safetensorsHeader(
     offset = end;
   }
   const json = Buffer.from(JSON.stringify(header));
-  const padded = Math.ceil(json.length / 8) * 8;
+  const padded = Math.max(Math.ceil(json.length / 8) * 8, minBytes - 8);
   const bytes = Buffer.alloc(8 + padded, ' ');
   bytes.writeBigUInt64LE(BigInt(padded), 0);
   json.copy(bytes, 8);
