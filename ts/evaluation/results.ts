@@ -19,7 +19,13 @@ export interface Results {
   policy: string;
   n: number;
   /** The model that scored, as given; null where no selector needed one. */
-  model: { path: string; id: string; trainingTasks: string[] } | null;
+  model: {
+    path: string;
+    id: string;
+    trainingTasks: string[];
+    /** Why this model should gain nothing, e.g. 'shuffled rewards', where it was made as a control; else null. */
+    control: string | null;
+  } | null;
   /** What `interval` speaks about; 'unseen-seeds' where training met every task. */
   estimand: Estimand;
   baseline: string;

@@ -12,8 +12,6 @@ export interface EvaluatedRun {
   path: string;
   results: Results;
   episodes: EpisodeRecord[];
-  /** Why the run's model should gain nothing (a control), or null. */
-  control: string | null;
 }
 
 /** An entry's episodes, for examples. */
@@ -72,7 +70,8 @@ function labelledEntries(runs: readonly EvaluatedRun[]): (LabelledEpisodes & { n
   const policies = new Set(runs.map(({ results }) => results.policy));
   const [mainPolicy] = policies;
   const found = new Map<string, LabelledEpisodes & { note: string; seen: Set<string> }>();
-  for (const { path, results, episodes, control } of runs) {
+  for (const { path, results, episodes } of runs) {
+    const control = results.model?.control ?? null;
     for (const record of episodes) {
       const { selector, policy, generation } = record.key;
       const scored = generation !== 'none';

@@ -1,13 +1,11 @@
 /** Reads run and model folders into what the report shows. Nothing here computes a statistic or writes a tag. */
-import { readFile, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import sharp from 'sharp';
 import { BoqError } from '../core/errors.js';
 import { readResults } from '../evaluation/results.js';
 import { groupBy } from '../evaluation/summary.js';
-import { openRun } from '../store/run.js';
 import type { EpisodeRecord, Json, StepRecord } from '../store/types.js';
-import { compareRuns, type Comparison, type EvaluatedRun } from './compare.js';
+import { type Comparison, compareRuns, type EvaluatedRun } from './compare.js';
 import {
   type Collection,
   describeAction,
@@ -17,7 +15,17 @@ import {
   type ReportData,
   type Training,
 } from './data.js';
-import { integer, significant } from './format.js';
+import {
+  attemptPath,
+  exists,
+  type Facts,
+  readEpisodes,
+  readJson,
+  readLines,
+  readRun,
+  readSteps,
+} from './folders.js';
+import { significant } from './format.js';
 import { type ChosenExample, selectExamples } from './select-examples.js';
 
 export interface ReportOptions {
@@ -65,4 +73,199 @@ export async function loadReport(options: ReportOptions): Promise<ReportData> {
       ...models.map((path, index) => modelProvenance(path, configs[index]!)),
     ]),
   };
+}
+
+interface Folders {
+  evaluated: string[];
+  collected: string[];
+  models: string[];
+}
+
+async function classify(paths: readonly string[]): Promise<Folders> {
+  const folders: Folders = { evaluated: [], collected: [], models: [] };
+  for (const path of new Set(paths.map((given) => resolve(given)))) {
+    if (await exists(join(path, 'run.json'))) {
+      const { kind } = await readRun(path);
+      (kind === 'evaluate' ? folders.evaluated : folders.collected).push(path);
+    } else if (await exists(join(path, 'config.json'))) {
+      folders.models.push(path);
+    } else {
+      throw new BoqError(
+        'BOQ_RUN_INVALID',
+        `Expected a run folder (with run.json) or a model folder (with config.json) at ${path}; it has neither. ` +
+          'Give the --out folder of collect.js, evaluate.js or train.js.',
+      );
+    }
+  }
+  return folders;
+}
+
+/** Folders that other folders name, after those given; folders that are gone are left out. */
+async function withReferences(given: string[], named: string[], marker: string): Promise<string[]> {
+  const all = new Set(given);
+  for (const path of named.map((name) => resolve(name))) {
+    if (await exists(join(path, marker))) all.add(path);
+  }
+  return [...all];
+}
+
+async function loadEvaluated(path: string): Promise<EvaluatedRun> {
+  return { path, results: await readResults(path), episodes: await readEpisodes(path) };
+}
+
+async function loadCollection(path: string): Promise<Collection> {
+  const episodes = await readEpisodes(path);
+  const wins = (records: readonly EpisodeRecord[]) => records.filter((record) => record.reward > 0).length;
+  return {
+    name: basename(path),
+    path,
+    episodes: episodes.length,
+    successes: wins(episodes),
+    transitions: episodes.reduce((sum, record) => sum + record.steps, 0),
+    byTask: Array.from(
+      groupBy(episodes, (record) => record.key.task),
+      ([task, own]) => ({ task, episodes: own.length, successes: wins(own) }),
+    ),
+  };
+}
+
+async function loadTraining(path: string, config: Facts): Promise<Training> {
+  return {
+    name: basename(path),
+    path,
+    curves: await loadCurves(join(path, 'metrics.jsonl')),
+    facts: flatten({ steps: config.steps, config: config.config, parameters: config.parameters }),
+  };
+}
+
+/** One series a numeric field; the field `step` is the x axis. Fields that never change are settings, not curves. */
+async function loadCurves(path: string): Promise<Training['curves']> {
+  const lines = await readLines<Record<string, unknown>>(path);
+  const series = new Map<string, { step: number; value: number }[]>();
+  for (const line of lines) {
+    const step = Number(line.step);
+    for (const [metric, value] of Object.entries(line)) {
+      if (metric === 'step' || typeof value !== 'number' || !Number.isFinite(value)) continue;
+      const points = series.get(metric);
+      if (points) points.push({ step, value });
+      else series.set(metric, [{ step, value }]);
+    }
+  }
+  return Array.from(series, ([metric, points]) => ({ metric, points: thinned(points, 400) })).filter(
+    ({ points }) => points.some((point) => point.value !== points[0]!.value),
+  );
+}
+
+/** At most `limit` points, first and last kept: more than pixels would only make the file heavier. */
+function thinned<T>(points: readonly T[], limit: number): T[] {
+  if (points.length <= limit) return [...points];
+  return Array.from(
+    { length: limit },
+    (_, i) => points[Math.round((i * (points.length - 1)) / (limit - 1))]!,
+  );
+}
+
+async function loadExamples(comparison: Comparison, options: ReportOptions): Promise<Example[]> {
+  const method = comparison.entries.filter((entry) => entry.role === 'method').at(-1);
+  const baseline = comparison.entries.find((entry) => entry.role === 'baseline');
+  if (!method || !baseline) return [];
+  const chosen = selectExamples(method, baseline, options.examples ?? 4);
+  return Promise.all(chosen.map((example) => loadExample(example, method.label, baseline.label, options)));
+}
+
+async function loadExample(
+  { run, record, reason, baseline }: ChosenExample,
+  label: string,
+  baselineLabel: string,
+  { maxSteps = 8, imageWidth = 480 }: ReportOptions,
+): Promise<Example> {
+  const steps = await readSteps(run, record);
+  return {
+    heading: `${record.key.task}, seed ${record.key.seed}`,
+    reason,
+    label,
+    record,
+    steps: await Promise.all(
+      steps.slice(0, maxSteps).map((step) => exampleStep(attemptPath(run, record), step, imageWidth)),
+    ),
+    omittedSteps: Math.max(0, steps.length - maxSteps),
+    baseline: baseline && {
+      label: baselineLabel,
+      record: baseline.record,
+      actions: (await readSteps(baseline.run, baseline.record)).map(
+        (step) => `${describeAction(step.candidates[step.selection.index]!.action)}: ${step.result.message}`,
+      ),
+    },
+  };
+}
+
+async function exampleStep(attempt: string, step: StepRecord, imageWidth: number): Promise<ExampleStep> {
+  return {
+    index: step.index,
+    url: step.observation.url,
+    image: await embedImage(join(attempt, step.observation.screenshot), imageWidth),
+    viewport: step.observation.viewport,
+    point: step.grounding?.point ?? null,
+    candidates: step.candidates,
+    scores: step.scores,
+    chosen: step.selection.index,
+    reason: step.selection.reason,
+    result: step.result.message,
+    ok: step.result.ok,
+  };
+}
+
+/** A small WebP as a data URL; null where the file is gone or no image, which the page says. */
+async function embedImage(path: string, width: number): Promise<string | null> {
+  try {
+    const bytes = await sharp(path)
+      .resize({ width, withoutEnlargement: true })
+      .webp({ quality: 70 })
+      .toBuffer();
+    return `data:image/webp;base64,${bytes.toString('base64')}`;
+  } catch {
+    return null;
+  }
+}
+
+async function runProvenance(path: string): Promise<Provenance> {
+  const { kind, createdAt, seed, gitCommit, versions, config } = await readRun(path);
+  return {
+    name: `${kind} ${basename(path)}`,
+    path,
+    facts: flatten({ created: createdAt, seed, commit: gitCommit ?? 'unknown', versions, config }),
+  };
+}
+
+async function modelProvenance(path: string, config: Facts): Promise<Provenance> {
+  return { name: `model ${basename(path)}`, path, facts: flatten(config) };
+}
+
+/** The embedding folders' runs that a model was trained on. */
+function dataPaths(config: Facts): string[] {
+  const data = Array.isArray(config.data) ? config.data : [];
+  return data.flatMap((entry) =>
+    entry !== null && typeof entry === 'object' && !Array.isArray(entry) && typeof entry.path === 'string'
+      ? [resolve(entry.path, '../..')]
+      : [],
+  );
+}
+
+/** Nested settings as `a.b: value`; lists on one line, long ones cut. */
+function flatten(value: { [key: string]: Json | undefined }, prefix = ''): [string, string][] {
+  return Object.entries(value).flatMap(([name, entry]): [string, string][] => {
+    if (entry === undefined) return [];
+    if (entry !== null && typeof entry === 'object' && !Array.isArray(entry)) {
+      return flatten(entry, `${prefix}${name}.`);
+    }
+    const text =
+      typeof entry === 'number'
+        ? Number.isInteger(entry)
+          ? String(entry)
+          : significant(entry)
+        : typeof entry === 'string'
+          ? entry
+          : JSON.stringify(entry);
+    return [[`${prefix}${name}`, text.length > 600 ? `${text.slice(0, 600)} …` : text]];
+  });
 }

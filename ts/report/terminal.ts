@@ -1,0 +1,42 @@
+/** The comparison as a table for the terminal: the same figures as on the page. */
+import Table from 'cli-table3';
+import type { Evaluation } from './data.js';
+import { decimal, integer, interval, percent, points } from './format.js';
+
+/** @param options.color switch ANSI styles off where the output is not a terminal */
+export function comparisonTable(evaluation: Evaluation, options: { color: boolean }): string {
+  const { tasks, seeds, entries, baseline } = evaluation;
+  const clustered = evaluation.estimand === 'unseen-tasks';
+  const title = clustered ? `${tasks.length} unseen tasks` : `Unseen seeds of ${tasks.length} training tasks`;
+  const table = new Table({
+    head: [
+      'selector',
+      'success',
+      '± SE',
+      'steps',
+      'episodes',
+      'difference',
+      clustered ? '95 % (other tasks)' : '95 % (other seeds)',
+      clustered ? '95 % (other seeds)' : '95 % (other tasks)',
+    ],
+    colAligns: ['left', 'right', 'right', 'right', 'right', 'right', 'right', 'right'],
+    style: options.color ? { head: ['bold'], border: ['grey'] } : { head: [], border: [] },
+  });
+  for (const { label, role, summary } of entries) {
+    const other = clustered ? summary.intervals?.stratified : summary.intervals?.clustered;
+    table.push([
+      role === 'control' ? `${label} [control]` : label,
+      percent(summary.successRate),
+      percent(summary.standardErrorEpisodes),
+      decimal(summary.meanStepsOnSuccess),
+      integer(summary.episodes),
+      points(summary.difference),
+      interval(summary.interval),
+      interval(other ?? null),
+    ]);
+  }
+  return [
+    `${title}, seeds ${seeds.from} to ${seeds.to}. Differences to ${baseline} in percentage points, paired by episode.`,
+    table.toString(),
+  ].join('\n');
+}
