@@ -42,6 +42,8 @@ export interface EmbedRunOptions {
   rowsPerShard?: number;
   /** Sequences in one native call. */
   batchSize?: number;
+  /** Work between two flushes is what a kill can lose. */
+  flushMs?: number;
   signal?: AbortSignal;
   onProgress?: (progress: EmbedProgress) => void;
 }
@@ -95,7 +97,6 @@ type StreamName = (typeof streamNames)[number];
 const maxBatchPixelBytes = 96 * 1024 * 1024;
 /** Batches prepared or being embedded at once: the device never waits, and memory stays bounded. */
 const batchesInFlight = 3;
-const flushMs = 2000;
 
 /**
  * Embeds one run, or returns at once where that is done.
@@ -321,7 +322,7 @@ class EmbedStage {
     await before;
     await this.#write(batch.targets, vectors);
     this.embedded += items.length;
-    if (performance.now() - this.#lastFlush > flushMs) {
+    if (performance.now() - this.#lastFlush >= (this.#options.flushMs ?? 2000)) {
       this.#lastFlush = performance.now();
       for (const stream of new Set(batch.targets)) await stream.flush();
     }

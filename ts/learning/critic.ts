@@ -1,0 +1,131 @@
+/**
+ * Q and V of one step, while the policy is still writing its candidates: the state is embedded as soon as it was
+ * observed, each action as soon as it is known.
+ */
+import { BoqError } from '../core/errors.js';
+import type { NativeScorer } from '../native/surface.js';
+import type { Action, StepScores } from '../store/types.js';
+import { contentKey } from './key-table.js';
+import { type BatchEmbedder, MicroBatcher } from './micro-batcher.js';
+import { requireSameFingerprint } from './profile.js';
+import { actionPrompt, type PastStep, statePrompt, taskPrompt } from './templates.js';
+
+/** What a step is scored on. */
+export interface CriticState {
+  instruction: string;
+  history: readonly PastStep[];
+  /** PNG, JPEG or WebP. */
+  screenshot: { bytes: Uint8Array };
+  signal?: AbortSignal;
+}
+
+export interface CriticCandidate {
+  action: Action;
+  thought: string;
+  note: string;
+}
+
+/** The scoring of one step. `scores()` covers the candidates added so far, in their order. */
+export interface CriticStep {
+  add(candidate: CriticCandidate): void;
+  scores(): Promise<StepScores>;
+}
+
+export interface CriticEmbedder extends BatchEmbedder {
+  readonly path: string;
+  readonly fingerprint: string;
+}
+
+/** A trained Q-function behind the embedder it was trained on. Shared by all episodes of a process. */
+export class QCritic {
+  readonly #scorer: NativeScorer;
+  readonly #batcher: MicroBatcher;
+
+  /**
+   * @param model names the scorer in messages: its folder.
+   * @throws BoqError BOQ_FINGERPRINT_MISMATCH where the model was trained on other embeddings.
+   */
+  constructor(embedder: CriticEmbedder, scorer: NativeScorer, model: string) {
+    requireSameFingerprint(
+      { what: `the model ${model}`, fingerprint: scorer.info().fingerprint },
+      { what: `the embedder ${embedder.path}`, fingerprint: embedder.fingerprint },
+    );
+    this.#scorer = scorer;
+    this.#batcher = new MicroBatcher(embedder);
+  }
+
+  /** Embedding requests, answers from memory, and native calls so far. */
+  get counts(): Readonly<MicroBatcher['counts']> {
+    return this.#batcher.counts;
+  }
+
+  begin({ instruction, history, screenshot, signal }: CriticState): CriticStep {
+    const state = this.#start({ prompt: statePrompt({ instruction, history }), images: [screenshot.bytes] });
+    const task = this.#start({ prompt: taskPrompt(instruction) });
+    const actions: { key: string; vector: Promise<Float32Array> }[] = [];
+    return {
+      add: (candidate) => {
+        const prompt = actionPrompt(candidate);
+        const key = Buffer.from(contentKey(JSON.stringify(prompt))).toString('latin1');
+        actions.push({ key, vector: this.#start({ prompt }) });
+      },
+      scores: async () => {
+        const [stateRow, taskRow, ...actionRows] = await Promise.all([
+          state,
+          task,
+          ...actions.map(({ vector }) => vector),
+        ]);
+        if (signal?.aborted) throw new BoqError('BOQ_ABORTED', 'scoring was aborted by its caller');
+        return this.#score(
+          stateRow,
+          taskRow,
+          actionRows,
+          actions.map(({ key }) => key),
+        );
+      },
+    };
+  }
+
+  /** Work that may end before anybody waits for it; a failure reaches whoever asks for the scores. */
+  #start(request: Parameters<MicroBatcher['embed']>[0]): Promise<Float32Array> {
+    const vector = this.#batcher.embed(request);
+    vector.catch(() => undefined);
+    return vector;
+  }
+
+  /** Equal candidates are scored once, so that rounding cannot tell them apart. */
+  async #score(
+    state: Float32Array,
+    task: Float32Array,
+    actions: readonly Float32Array[],
+    keys: readonly string[],
+  ): Promise<StepScores> {
+    const distinct = [...new Set(keys)];
+    const width = state.length;
+    const rows = new Float32Array(distinct.length * width);
+    distinct.forEach((key, row) => {
+      rows.set(actions[keys.indexOf(key)] as Float32Array, row * width);
+    });
+    const scores = await this.#scorer.score({
+      states: state,
+      tasks: task,
+      actions: rows,
+      owner: new Int32Array(distinct.length),
+    });
+    const at = (values: Float32Array): number[] => keys.map((key) => values[distinct.indexOf(key)] as number);
+    return { q: at(scores.q), spread: at(scores.spread), v: scores.v[0] as number };
+  }
+}
+
+/** Gives every candidate the same value: a control that must gain nothing over the policy's own order. */
+export class ConstantCritic {
+  begin(_state: CriticState): CriticStep {
+    let count = 0;
+    return {
+      add: () => {
+        count++;
+      },
+      scores: async () => ({ q: new Array(count).fill(0), spread: new Array(count).fill(0), v: 0 }),
+    };
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Joins embedding requests that come in together, from the candidates of one step and from all episodes that run at
+ * once, into one native call. A request waits a moment for company while the device is idle, and otherwise until the
+ * call before it has ended. Equal contents are embedded once.
+ */
+
+import { LruMap } from '../core/lru.js';
+import type { NativeEmbedItem } from '../native/surface.js';
+import type { EmbedRequest, EmbedResult } from './embedder.js';
+import { contentKey } from './key-table.js';
+
+export interface BatchEmbedder {
+  readonly width: number;
+  prepare(request: EmbedRequest): Promise<NativeEmbedItem>;
+  embedPrepared(items: NativeEmbedItem[]): Promise<EmbedResult>;
+}
+
+interface Waiting {
+  item: NativeEmbedItem;
+  resolve: (vector: Float32Array) => void;
+  reject: (reason: unknown) => void;
+}
+
+const idleWaitMs = 1;
+const largestBatch = 256;
+const keptVectors = 4096;
+
+export class MicroBatcher {
+  readonly #embedder: BatchEmbedder;
+  readonly #vectors = new LruMap<string, Promise<Float32Array>>(keptVectors);
+  #waiting: Waiting[] = [];
+  #running = false;
+  #scheduled = false;
+  /** Requests asked for, answered from memory, and native calls made. */
+  readonly counts = { requests: 0, hits: 0, calls: 0 };
+
+  constructor(embedder: BatchEmbedder) {
+    this.#embedder = embedder;
+  }
+
+  /** The vector of one request, [width]; shared between callers, so not to be changed. */
+  embed(request: EmbedRequest): Promise<Float32Array> {
+    this.counts.requests++;
+    const key = keyOf(request);
+    const known = this.#vectors.get(key);
+    if (known !== undefined) {
+      this.counts.hits++;
+      return known;
+    }
+    const vector = this.#prepare(request);
+    this.#vectors.set(key, vector);
+    // A failure is not remembered; and whoever asked may have lost interest before it came.
+    vector.catch(() => this.#vectors.delete(key));
+    return vector;
+  }
+
+  async #prepare(request: EmbedRequest): Promise<Float32Array> {
+    const item = await this.#embedder.prepare(request);
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#running || this.#scheduled) return;
+    this.#scheduled = true;
+    setTimeout(() => {
+      this.#scheduled = false;
+      void this.#run();
+    }, idleWaitMs);
+  }
+
+  /** Never rejects: every failure goes to the requests of its call. */
+  async #run(): Promise<void> {
+    this.#running = true;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, largestBatch);
+      this.counts.calls++;
+      try {
+        const { vectors } = await this.#embedder.embedPrepared(batch.map(({ item }) => item));
+        const { width } = this.#embedder;
+        batch.forEach(({ resolve }, row) => {
+          resolve(vectors.slice(row * width, (row + 1) * width));
+        });
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    this.#running = false;
+  }
+}
+
+function keyOf({ prompt, images = [] }: EmbedRequest): string {
+  const parts = prompt.map((piece) => (typeof piece === 'string' ? `t${piece}` : `c${piece.control}`));
+  return Buffer.from(contentKey(...parts, ...images)).toString('latin1');
+}
