@@ -3,7 +3,7 @@
  * observed, each action as soon as it is known.
  */
 import { BoqError } from '../core/errors.js';
-import type { NativeScorer } from '../native/surface.js';
+import type { Scorer } from '../native/scorer.js';
 import type { Action, StepScores } from '../store/types.js';
 import { contentKey } from './key-table.js';
 import { type BatchEmbedder, MicroBatcher } from './micro-batcher.js';
@@ -36,18 +36,21 @@ export interface CriticEmbedder extends BatchEmbedder {
   readonly fingerprint: string;
 }
 
+/** What a Scorer of ts/native gives. */
+export type CriticScorer = Pick<Scorer, 'info' | 'score'>;
+
 /** A trained Q-function behind the embedder it was trained on. Shared by all episodes of a process. */
 export class QCritic {
-  readonly #scorer: NativeScorer;
+  readonly #scorer: CriticScorer;
   readonly #batcher: MicroBatcher;
 
   /**
    * @param model names the scorer in messages: its folder.
    * @throws BoqError BOQ_FINGERPRINT_MISMATCH where the model was trained on other embeddings.
    */
-  constructor(embedder: CriticEmbedder, scorer: NativeScorer, model: string) {
+  constructor(embedder: CriticEmbedder, scorer: CriticScorer, model: string) {
     requireSameFingerprint(
-      { what: `the model ${model}`, fingerprint: scorer.info().fingerprint },
+      { what: `the model ${model}`, fingerprint: scorer.info.fingerprint },
       { what: `the embedder ${embedder.path}`, fingerprint: embedder.fingerprint },
     );
     this.#scorer = scorer;

@@ -3,12 +3,8 @@
  * forward pass behind one class, with the profile that names exactly which function it is.
  */
 import { BoqError } from '../core/errors.js';
-import type {
-  NativeBinding,
-  NativeEmbedder,
-  NativeEmbedderInfo,
-  NativeEmbedItem,
-} from '../native/surface.js';
+import { NativeEmbedder } from '../native/embedder.js';
+import type { NativeEmbedderInfo, NativeEmbedItem } from '../native/surface.js';
 import { decodeImage } from './images.js';
 import { type EmbedderProfile, fingerprintOf, hashCheckpoint, readPixelLimits } from './profile.js';
 import { type Piece, templateVersion } from './templates.js';
@@ -52,22 +48,19 @@ export class Embedder implements AsyncDisposable {
   readonly info: NativeEmbedderInfo;
   readonly #native: NativeEmbedder;
   readonly #tokenizer: PromptTokenizer;
-  readonly #createCancelToken: NativeBinding['createCancelToken'];
 
   private constructor(
     path: string,
     profile: EmbedderProfile,
     native: NativeEmbedder,
     tokenizer: PromptTokenizer,
-    binding: NativeBinding,
   ) {
     this.path = path;
     this.profile = profile;
     this.fingerprint = fingerprintOf(profile);
-    this.info = native.info();
+    this.info = native.info;
     this.#native = native;
     this.#tokenizer = tokenizer;
-    this.#createCancelToken = () => binding.createCancelToken();
   }
 
   /**
@@ -76,7 +69,7 @@ export class Embedder implements AsyncDisposable {
    * @throws BoqError BOQ_FILE_NOT_FOUND, BOQ_FILE_CORRUPT, BOQ_CONFIG_INVALID, BOQ_WEIGHTS_MISSING,
    * BOQ_WEIGHTS_UNEXPECTED, BOQ_CUDA_UNAVAILABLE, BOQ_OUT_OF_MEMORY
    */
-  static async load(binding: NativeBinding, options: EmbedderOptions): Promise<Embedder> {
+  static async load(options: EmbedderOptions): Promise<Embedder> {
     const { path } = options;
     const limits = await readPixelLimits(path);
     const settings = {
@@ -89,14 +82,14 @@ export class Embedder implements AsyncDisposable {
     const [model, tokenizer, native] = await Promise.all([
       hashCheckpoint(path),
       PromptTokenizer.load(path),
-      binding.loadEmbedder({
+      NativeEmbedder.load({
         path,
         device: options.device ?? 'auto',
         dtype: options.dtype ?? 'auto',
         ...settings,
       }),
     ]);
-    const dtype = native.info().dtype === 'bfloat16' ? 'bfloat16' : 'float32';
+    const dtype = native.info.dtype === 'bfloat16' ? 'bfloat16' : 'float32';
     const profile: EmbedderProfile = {
       model,
       template: templateVersion,
@@ -104,7 +97,7 @@ export class Embedder implements AsyncDisposable {
       imageProcessor: 'torchvision',
       dtype,
     };
-    return new Embedder(path, profile, native, tokenizer, binding);
+    return new Embedder(path, profile, native, tokenizer);
   }
 
   get width(): number {
@@ -141,16 +134,7 @@ export class Embedder implements AsyncDisposable {
 
   async embedPrepared(items: NativeEmbedItem[], signal?: AbortSignal): Promise<EmbedResult> {
     if (items.length === 0) return { vectors: new Float32Array(0), tokens: new Int32Array(0) };
-    if (signal === undefined) return this.#native.embed(items);
-    if (signal.aborted) throw new BoqError('BOQ_ABORTED', 'embedding was aborted by its caller');
-    const token = this.#createCancelToken();
-    const cancel = (): void => token.cancel();
-    signal.addEventListener('abort', cancel, { once: true });
-    try {
-      return await this.#native.embed(items, token);
-    } finally {
-      signal.removeEventListener('abort', cancel);
-    }
+    return this.#native.embed(items, { signal });
   }
 
   async dispose(): Promise<void> {

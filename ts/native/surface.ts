@@ -1,31 +1,36 @@
 /**
- * The one typed description of what build/Release/boq_native.node exports. Nothing else in TypeScript touches the
- * binary. JSON-like options are checked for meaning in TypeScript and again for safety in C++. Every async call
- * runs on the device's FIFO job thread; typed arrays are copied in and out.
+ * The one typed description of what build/Release/boq_native.node exports (`Addon*`), and of the values that
+ * cross (`Native*`). Only this folder touches the binary: load.ts finds it, the classes beside it give it its
+ * public face. Options cross as one JSON string, so that C++ meets no getter and no cycle; bulk data crosses as
+ * typed arrays, copied both ways. Every promise settles with the device's FIFO job thread behind it.
  */
 
+/** What the binary is and what it runs on. */
 export interface NativeBuildInfo {
+  /** Version of this package at build time. */
   version: string;
   torch: string;
-  /** CUDA version libtorch was built for, null for a CPU build. */
+  /** The libtorch variant it was linked with. */
+  variant: 'cpu' | 'cuda';
+  /** CUDA runtime of libtorch, null for the CPU variant. */
   cuda: string | null;
   cudaAvailable: boolean;
+  /** Why CUDA cannot be used; empty where it can. */
+  cudaProblem: string;
   cudaDevices: string[];
   cpuCapability: string;
+  /** True where the processor has bfloat16 matrix instructions. */
   bf16: boolean;
+  /** Threads of the CPU job thread: this process' share of the processors. */
   threads: number;
   napi: number;
   compiler: string;
 }
 
-/** Handed to every long call. `cancel()` may be called from any turn of the event loop; then BOQ_ABORTED. */
-export interface NativeCancelToken {
-  cancel(): void;
-}
-
 export interface NativeEmbedderOptions {
   /** Folder in the Hugging Face layout: config.json, *.safetensors, preprocessor_config.json. */
   path: string;
+  /** auto | cpu | cuda | cuda:N */
   device: string;
   dtype: 'auto' | 'float32' | 'bfloat16';
   pooling: 'mean' | 'last' | 'text-mean' | 'image-mean';
@@ -66,14 +71,8 @@ export interface NativeEmbedResult {
   tokens: Int32Array;
 }
 
-export interface NativeEmbedder {
-  info(): NativeEmbedderInfo;
-  embed(items: NativeEmbedItem[], token?: NativeCancelToken): Promise<NativeEmbedResult>;
-  dispose(): Promise<void>;
-}
-
 /** Every hyper-parameter, resolved: native/iql/config.h holds the same names in snake_case, with sources. */
-export type NativeTrainConfig = Record<string, number | string | boolean | number[]>;
+export type NativeTrainConfig = Record<string, number | string | boolean | null | number[]>;
 
 export interface NativeTrainProgress {
   step: number;
@@ -82,11 +81,12 @@ export interface NativeTrainProgress {
   metrics: Record<string, number>;
 }
 
-export interface NativeTrainOptions {
+export interface NativeTrainRequest {
   /** Embedding folders (runs/<run>/embeddings/<fingerprint>), all of one fingerprint. */
   data: string[];
   /** Model folder to write; holds checkpoints while training goes on. */
   out: string;
+  /** auto | cpu | cuda | cuda:N */
   device: string;
   config: NativeTrainConfig;
   /** Continue from the checkpoint in `out`. */
@@ -95,11 +95,19 @@ export interface NativeTrainOptions {
 
 export interface NativeTrainSummary {
   steps: number;
-  /** True where the run was stopped early by its token; the checkpoint is complete either way. */
+  /** True where the run was stopped early by its signal; the checkpoint is complete either way. */
   stopped: boolean;
   seconds: number;
   metrics: Record<string, number>;
   parameters: { q: number; v: number };
+}
+
+export interface NativeScorerInfo {
+  /** Width of the embeddings the model was trained on. */
+  width: number;
+  heads: number;
+  /** Of the embedder whose vectors it was trained on. */
+  fingerprint: string;
 }
 
 /** One batch: `states[i]` belongs with `tasks[i]`; candidate j belongs to state `owner[j]`. Rows are [*, width]. */
@@ -119,20 +127,46 @@ export interface NativeScores {
   v: Float32Array;
 }
 
-export interface NativeScorer {
-  info(): { width: number; heads: number; fingerprint: string };
+/** What an AbortSignal becomes: the job ends at its next check, one that has not begun is rejected at once. */
+export interface AddonCancelToken {
+  cancel(): void;
+}
+
+export interface AddonEmbedder {
+  info(): NativeEmbedderInfo;
+  embed(items: readonly NativeEmbedItem[], token?: AddonCancelToken): Promise<NativeEmbedResult>;
+  dispose(): Promise<void>;
+}
+
+export interface AddonScorer {
+  info(): NativeScorerInfo;
   score(batch: NativeScoreBatch): Promise<NativeScores>;
   dispose(): Promise<void>;
 }
 
-export interface NativeBinding {
+export interface Addon {
   buildInfo(): NativeBuildInfo;
-  createCancelToken(): NativeCancelToken;
-  loadEmbedder(options: NativeEmbedderOptions, token?: NativeCancelToken): Promise<NativeEmbedder>;
+  createCancelToken(): AddonCancelToken;
+  /** `options`: JSON of NativeEmbedderOptions. */
+  loadEmbedder(options: string, token?: AddonCancelToken): Promise<AddonEmbedder>;
+  /** `options`: JSON of { path, device }. */
+  loadScorer(options: string): Promise<AddonScorer>;
+  /** `request`: JSON of NativeTrainRequest. Progress comes at most ten times a second, and always the last. */
   train(
-    options: NativeTrainOptions,
-    onProgress: ((progress: NativeTrainProgress) => void) | undefined,
-    token?: NativeCancelToken,
+    request: string,
+    onProgress?: (progress: NativeTrainProgress) => void,
+    token?: AddonCancelToken,
   ): Promise<NativeTrainSummary>;
-  loadScorer(options: { path: string; device: string }): Promise<NativeScorer>;
+  /** For process exit: cancels what runs, starts nothing more, waits briefly. True where no job runs any more. */
+  halt(): boolean;
 }
+
+/** The names above, for the test that compares them with the binary. */
+export const addonExports = [
+  'buildInfo',
+  'createCancelToken',
+  'loadEmbedder',
+  'loadScorer',
+  'train',
+  'halt',
+] as const satisfies readonly (keyof Addon)[];
