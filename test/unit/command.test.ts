@@ -13,12 +13,11 @@ import {
 import { startProgress } from '../../ts/cli/progress.js';
 import { BoqError } from '../../ts/core/errors.js';
 
-/** Runs a command with stderr captured and the exit code put back. */
+/** Runs a command with stderr captured. */
 async function exitOf(
   argv: string[],
   action: (signal: AbortSignal) => Promise<void>,
-): Promise<{ code: typeof process.exitCode; stderr: string }> {
-  const before = process.exitCode;
+): Promise<{ code: number; stderr: string }> {
   const write = process.stderr.write;
   let stderr = '';
   process.stderr.write = ((text: string) => {
@@ -26,7 +25,7 @@ async function exitOf(
     return true;
   }) as typeof process.stderr.write;
   try {
-    await runCommand(
+    const code = await runCommand(
       'probe',
       'A command for this test.',
       (command, { signal }) => {
@@ -34,10 +33,9 @@ async function exitOf(
       },
       argv,
     );
-    return { code: process.exitCode, stderr };
+    return { code, stderr };
   } finally {
     process.stderr.write = write;
-    process.exitCode = before;
   }
 }
 

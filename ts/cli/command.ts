@@ -20,15 +20,16 @@ export interface CommandContext {
 const usageCodes: readonly BoqErrorCode[] = ['BOQ_USAGE', 'BOQ_CONFIG_INVALID', 'BOQ_TASK_UNKNOWN'];
 
 /**
- * Runs one command line and sets the process's exit code.
+ * Runs one command line.
  * @param define adds arguments, options and the action to the command
+ * @returns the exit code; errors have been told on stderr
  */
 export async function runCommand(
   name: string,
   description: string,
   define: (command: Command, context: CommandContext) => void,
-  argv: readonly string[] = process.argv.slice(2),
-): Promise<void> {
+  argv: readonly string[],
+): Promise<number> {
   const abort = new AbortController();
   const interrupt = (): void => {
     if (abort.signal.aborted) process.exit(exitCodes.interrupted);
@@ -55,11 +56,11 @@ export async function runCommand(
   try {
     define(command, context);
     await command.parseAsync([...argv], { from: 'user' });
-    process.exitCode = exitCodes.done;
+    return exitCodes.done;
   } catch (error) {
-    process.exitCode = abort.signal.aborted ? exitCodes.interrupted : exitCodeOf(error);
     // Commander has printed its own message already.
     if (!(error instanceof CommanderError)) context.say(describeError(error));
+    return abort.signal.aborted ? exitCodes.interrupted : exitCodeOf(error);
   } finally {
     process.off('SIGINT', interrupt);
     process.off('SIGTERM', interrupt);

@@ -11,7 +11,7 @@ interface ReportFlags {
   json?: boolean;
 }
 
-export function main(argv?: readonly string[]): Promise<void> {
+export function main(argv: readonly string[]): Promise<number> {
   return runCommand(
     'report',
     'Writes one self-contained HTML page about evaluated runs, collected runs and models.',
