@@ -1,0 +1,65 @@
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { capture, runCommand } from './command.js';
+import { SetupError } from './error.js';
+import { readRecord, writeRecord } from './record.js';
+
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The system's package is a real one on Debian; Ubuntu's only points to a snap, which has no place in a container. */
+function isDebian() {
+  return existsSync('/etc/os-release') && /^ID=debian$/m.test(readFileSync('/etc/os-release', 'utf8'));
+}
+
+async function installPackage(context) {
+  const env = { DEBIAN_FRONTEND: 'noninteractive' };
+  const install = ['install', '-y', '--no-install-recommends', 'chromium'];
+  await runCommand(context, 'browser', 'apt-get', ['update'], { env, holdLock: false });
+  await runCommand(context, 'browser', 'apt-get', install, { env, holdLock: false });
+}
+
+async function downloadChrome(context, advice) {
+  const cli = 'node_modules/puppeteer/lib/esm/puppeteer/node/cli.js';
+  await runCommand(context, 'browser', process.execPath, [cli, 'browsers', 'install', 'chrome'], { advice });
+}
+
+export const browser = {
+  name: 'browser',
+  title: 'a browser',
+  needs: [],
+  isComplete(context) {
+    if (context.env.BOQ_BROWSER) return isExecutable(context.env.BOQ_BROWSER);
+    const path = readRecord(context, 'browser')?.path;
+    return path !== undefined && isExecutable(path);
+  },
+  async run(context) {
+    if (context.env.BOQ_BROWSER) {
+      throw new SetupError(
+        `BOQ_BROWSER=${context.env.BOQ_BROWSER} is not an executable file; correct it or unset it.`,
+      );
+    }
+    const { findBrowser } = await import(new URL('../../dist/agent/browser/launch.js', import.meta.url).href);
+    let path = findBrowser();
+    const command = 'apt-get update && apt-get install -y chromium';
+    const isRoot = process.getuid?.() === 0;
+    if (!path && isDebian() && isRoot && capture(context, 'apt-get', ['--version'])) {
+      context.log('  browser: installing the package chromium');
+      await installPackage(context).catch((error) => context.log(`  browser: ${error.message}`));
+      path = findBrowser();
+    }
+    if (!path) {
+      const hint = `No browser was found; \`${isRoot ? command : `sudo sh -c '${command}'`}\` installs one, or set BOQ_BROWSER to its path.`;
+      context.log(`  browser: ${hint} Trying Puppeteer's own download.`);
+      await downloadChrome(context, hint);
+      path = findBrowser();
+      if (!path) throw new SetupError(hint);
+    }
+    writeRecord(context, 'browser', { path });
+  },
+};
