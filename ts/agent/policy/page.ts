@@ -1,0 +1,69 @@
+/**
+ * The page policy: proposes actions without a model, by comparing the visible elements of any page with the words of
+ * the instruction. An honest baseline: general, written once, not tuned on a benchmark.
+ */
+import { BoqError } from '../../core/errors.js';
+import type { RandomSource } from '../../core/random.js';
+import type { ProposalEvent, ProposeRequest, Proposer } from '../types.js';
+import { readInstruction } from './instruction.js';
+import { type Option, rankOptions } from './options.js';
+import { readSituation } from './situation.js';
+
+export interface PagePolicyOptions {
+  /** `best-first` puts the own best candidate first and samples the others; `sampled` draws all of them. */
+  order?: 'best-first' | 'sampled';
+  /** Of the softmax over scores that candidates are drawn from; above 0. */
+  temperature?: number;
+}
+
+/** Draws one index by softmax(score / temperature). */
+function draw(options: readonly Option[], temperature: number, random: RandomSource): number {
+  const top = Math.max(...options.map(({ score }) => score));
+  const weights = options.map(({ score }) => Math.exp((score - top) / temperature));
+  let left = random.next() * weights.reduce((sum, weight) => sum + weight, 0);
+  for (let index = 0; index < weights.length; index++) {
+    left -= weights[index] ?? 0;
+    if (left < 0) return index;
+  }
+  return weights.length - 1;
+}
+
+/** One phrase from the facts, in the order in which they were found. */
+export function thoughtOf(option: Option): string {
+  return option.facts.map(({ phrase }) => phrase).join(' and ');
+}
+
+export class PagePolicy implements Proposer {
+  readonly name: string;
+  readonly #bestFirst: boolean;
+  readonly #temperature: number;
+
+  /** @throws BoqError BOQ_INVALID_ARGUMENT for a temperature that is not above 0. */
+  constructor({ order = 'best-first', temperature = 1 }: PagePolicyOptions = {}) {
+    if (!(temperature > 0)) {
+      throw new BoqError(
+        'BOQ_INVALID_ARGUMENT',
+        `expected a temperature above 0 for the page policy, got ${temperature}`,
+      );
+    }
+    this.#bestFirst = order === 'best-first';
+    this.#temperature = temperature;
+    const suffix = temperature === 1 ? '' : ` T=${temperature}`;
+    this.name = `${this.#bestFirst ? 'page' : 'page-sampled'}${suffix}`;
+  }
+
+  async *propose(request: ProposeRequest): AsyncGenerator<ProposalEvent> {
+    const situation = readSituation(
+      readInstruction(request.instruction),
+      request.observation,
+      request.history,
+    );
+    const pool = rankOptions(situation);
+    for (let offered = 0; offered < request.n && pool.length > 0; offered++) {
+      const index = offered === 0 && this.#bestFirst ? 0 : draw(pool, this.#temperature, request.random);
+      const [option] = pool.splice(index, 1);
+      if (!option) return;
+      yield { type: 'candidate', candidate: { action: option.action, thought: thoughtOf(option), note: '' } };
+    }
+  }
+}
