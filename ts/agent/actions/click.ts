@@ -12,7 +12,7 @@ export const click: ActionDefinition = {
     if (!point) return failed(`no place is known for ${element}`);
     const control = await surface.control(point);
     // The list that the browser draws for a <select> cannot be clicked in a headless browser.
-    if (control.kind === 'select') return chooseOption(surface, point, control, element);
+    if (control.kind === 'select') return chooseOption(surface, point, control, element, true);
     await surface.click(point);
     return done(`clicked ${element}`);
   },

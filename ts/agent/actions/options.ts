@@ -20,15 +20,16 @@ export function matchOption(options: readonly { text: string }[], words: string)
   return starting.length === 1 ? (starting[0]?.text ?? null) : null;
 }
 
-/** Chooses an option in the list under the point; the words name the option. */
+/** Chooses an option in the list under the point; the words name the option, unless `atPoint` says it lies there. */
 export async function chooseOption(
   surface: ActionSurface,
   point: Point,
   control: ControlInfo,
   words: string,
+  atPoint = false,
 ): Promise<ActionResult> {
   if (control.disabled) return failed(`${control.words} is disabled`);
-  const option = control.optionAtPoint ?? matchOption(control.options, words);
+  const option = (atPoint ? control.optionAtPoint : null) ?? matchOption(control.options, words);
   if (option === null) {
     const names = control.options.slice(0, 30).map((entry) => `"${entry.text}"`);
     return failed(`${control.words} is a list: name one of its options ${names.join(', ')}`);

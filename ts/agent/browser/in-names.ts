@@ -162,6 +162,7 @@ export function installNames(api: PageApi): void {
     const box = element.getBoundingClientRect();
     const text = fold(element.textContent);
     let shape = shapeWords[tag] ?? tag;
+    if (tag === 'text') shape = text.length > 1 ? 'text' : /\d/.test(text) ? 'digit' : 'letter';
     if (tag === 'rect' && Math.abs(box.width - box.height) < 2) shape = 'square rectangle';
     if (tag === 'polygon') {
       const corners = (attribute(element, 'points').match(/-?[\d.]+/g)?.length ?? 0) / 2;

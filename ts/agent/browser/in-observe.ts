@@ -294,11 +294,13 @@ export function installObserve(api: PageApi): void {
           : Array.from(element.querySelectorAll('*')).filter((child) => api.isClickable(child));
       // A wrapper that listens on behalf of the controls inside, or for something else than clicks, adds nothing.
       if (tag === 'svg' && element.querySelector(shapes) && rect.width >= 40 && rect.height >= 40) continue;
-      if (inner.length > 0 && !element.matches(controls)) {
-        if (!booksOf(element).clickListeners.has(element) && !(element as HTMLElement).onclick) continue;
+      if (inner.length > 0 && !element.matches('a,button,summary')) {
+        const own = element.matches(controls) || booksOf(element).clickListeners.has(element);
+        if (!own) continue;
         if (api.textOf(element).length <= inner.map((child) => api.nameOf(child)).join(' ').length) continue;
-        if (rect.width * rect.height > 0.45 * (bounds.right - bounds.left) * (bounds.bottom - bounds.top))
+        if (rect.width * rect.height > 0.45 * (bounds.right - bounds.left) * (bounds.bottom - bounds.top)) {
           continue;
+        }
       }
       const box = reach(element, place, bounds, inner.length > 0);
       if (!box) continue;

@@ -71,7 +71,9 @@ export class PageLocalizer implements Localizer {
 /** The element meant, or why none is. */
 export function findElement(description: string, elements: readonly PageElement[]): PageElement | string {
   const wanted = fold(description);
-  const exact = elements.find((element) => fold(element.description) === wanted);
+  const exact =
+    elements.find((element) => element.description === description.trim()) ??
+    elements.find((element) => fold(element.description) === wanted);
   if (exact) return exact;
   const ranked = elements
     .map((element) => ({ element, score: likeness(description, element) }))
