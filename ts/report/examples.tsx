@@ -5,6 +5,7 @@ import { describeAction, type Example, type ExampleStep, isOverride } from './da
 const outcomes: Record<Outcome, { glyph: string; words: string; style: string }> = {
   success: { glyph: '✓', words: 'success', style: 'success' },
   failure: { glyph: '✕', words: 'failure', style: 'failure' },
+  answered: { glyph: '?', words: 'answered, not judged', style: 'limit' },
   'no-answer': { glyph: '✕', words: 'no answer', style: 'failure' },
   'step-limit': { glyph: '◑', words: 'step limit', style: 'limit' },
   'time-limit': { glyph: '◑', words: 'time limit', style: 'limit' },

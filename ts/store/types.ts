@@ -72,19 +72,22 @@ export interface Usage {
   outputTokens: number;
 }
 
+/** What was seen, as stored: the page's elements are not, its picture is. */
+export interface ObservationRecord {
+  url: string;
+  title: string;
+  viewport: { width: number; height: number; deviceScaleFactor: number };
+  scroll: { x: number; y: number };
+  /** Path relative to the attempt's folder. */
+  screenshot: string;
+  /** What happened since the last observation: dialogs, new tabs, downloads. */
+  events: string[];
+}
+
 /** One line of steps.jsonl. */
 export interface StepRecord {
   index: number;
-  observation: {
-    url: string;
-    title: string;
-    viewport: { width: number; height: number; deviceScaleFactor: number };
-    scroll: { x: number; y: number };
-    /** Path relative to the attempt's folder. */
-    screenshot: string;
-    /** What happened since the last observation: dialogs, new tabs, downloads. */
-    events: string[];
-  };
+  observation: ObservationRecord;
   candidates: Candidate[];
   candidateErrors: CandidateError[];
   scores: StepScores | null;
@@ -96,8 +99,20 @@ export interface StepRecord {
   timings: Record<string, number>;
 }
 
-/** How an episode ended. An infrastructure fault is not an outcome: it is a retry. */
-export type Outcome = 'success' | 'failure' | 'step-limit' | 'time-limit' | 'no-answer' | 'budget';
+/**
+ * How an episode ended. An infrastructure fault is not an outcome: it is a retry. `answered`: the agent ended it
+ * with an answer that nothing has judged; `no-answer`: the policy offered nothing that could be done.
+ */
+export const outcomes = [
+  'success',
+  'failure',
+  'answered',
+  'step-limit',
+  'time-limit',
+  'no-answer',
+  'budget',
+] as const;
+export type Outcome = (typeof outcomes)[number];
 
 /** What makes an episode the same episode, whoever runs it and however often. */
 export interface EpisodeKey {
@@ -126,10 +141,30 @@ export interface EpisodeRecord {
   /** The text of the answer action, if one was given. */
   answer: string | null;
   steps: number;
+  /** The state after the last action where a limit ended the episode, so that training can bootstrap; else null. */
+  finalObservation: ObservationRecord | null;
   startedAt: string;
   durationMs: number;
   /** sha256 of steps.jsonl. */
   stepsSha256: string;
+}
+
+/** attempts/<uuid>/attempt.json: what the attempt was for, so that an unfinished one can be looked at. */
+export interface AttemptRecord {
+  version: 1;
+  key: EpisodeKey;
+  instruction: string;
+  startUrl: string;
+  startedAt: string;
+}
+
+/** One line of index.jsonl: a commit in short. Derived from the commit files and rebuilt from them at will. */
+export interface IndexEntry {
+  key: EpisodeKey;
+  attempt: string;
+  outcome: Outcome;
+  reward: number;
+  steps: number;
 }
 
 /** run.json: written first, never changed. */

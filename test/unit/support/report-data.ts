@@ -77,6 +77,7 @@ export function episode(changes: Partial<EpisodeRecord> = {}): EpisodeRecord {
     rawReward: 1,
     answer: null,
     steps: 1,
+    finalObservation: null,
     startedAt: '2026-01-01T00:00:00.000Z',
     durationMs: 400,
     stepsSha256: '',

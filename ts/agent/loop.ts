@@ -1,0 +1,388 @@
+/**
+ * One episode: observe -> propose -> score -> select -> ground -> act, until the task is over or a limit is met.
+ * What the policy does badly is recorded; what breaks underneath (browser, endpoint, disk) is thrown, and the
+ * caller tries the episode again.
+ */
+import { BoqError } from '../core/errors.js';
+import type { RandomSource } from '../core/random.js';
+import type {
+  Action,
+  Candidate,
+  CandidateError,
+  Grounding,
+  ObservationRecord,
+  Outcome,
+  Selection,
+  StepRecord,
+  StepScores,
+  Usage,
+} from '../store/types.js';
+import type {
+  Critic,
+  Episode,
+  HistoryEntry,
+  Localizer,
+  Observation,
+  Proposer,
+  Screenshot,
+  Selector,
+  StepScoring,
+  Verdict,
+} from './types.js';
+
+/** Where an episode is written as it goes on; an attempt of the store is one. */
+export interface EpisodeRecorder {
+  /** Takes a screenshot and returns the path under which the record names it. `name` is new each time. */
+  shot(name: string, screenshot: Screenshot): string;
+  step(record: StepRecord): Promise<void>;
+}
+
+/** What happens inside an episode, in order, for whoever watches. */
+export type EpisodeEvent =
+  | { type: 'observed'; step: number; observation: Observation }
+  | { type: 'candidate'; step: number; index: number; candidate: Candidate }
+  | { type: 'candidate-error'; step: number; error: CandidateError }
+  | {
+      type: 'decided';
+      step: number;
+      candidates: readonly Candidate[];
+      scores: StepScores | null;
+      selection: Selection;
+    }
+  | { type: 'step'; step: number; record: StepRecord }
+  | { type: 'end'; result: EpisodeResult };
+
+export interface EpisodeLimits {
+  maxSteps: number;
+  /** Milliseconds from the first observation on; Infinity for none. */
+  maxMs: number;
+}
+
+export interface RunEpisodeOptions {
+  episode: Episode;
+  proposer: Proposer;
+  selector: Selector;
+  localizer: Localizer;
+  /** Needed by selectors that need scores; null otherwise. */
+  critic: Critic | null;
+  /** Candidates a step, for selectors that choose among several. */
+  n: number;
+  limits: EpisodeLimits;
+  /** Draws of one step for one purpose; equal keys must give equal draws. */
+  random: (step: number, purpose: 'propose' | 'select') => RandomSource;
+  recorder: EpisodeRecorder;
+  signal?: AbortSignal;
+  onEvent?: (event: EpisodeEvent) => void;
+  /** Asked before an action is carried out; false ends the episode there with outcome 'budget'. */
+  beforeAction?: (candidate: Candidate, step: number) => Promise<boolean>;
+}
+
+export interface EpisodeResult {
+  outcome: Outcome;
+  /** 1 for success, else 0. */
+  reward: number;
+  rawReward: number | null;
+  answer: string | null;
+  steps: number;
+  finalObservation: ObservationRecord | null;
+}
+
+/** Steps in a row without one valid candidate after which the policy is taken to have no answer. */
+const emptyStepsAllowed = 3;
+
+/** Done in place of an action where the policy offered nothing valid, so that every step has one. */
+const waiting: Candidate = { action: { type: 'wait' }, thought: '', note: '' };
+
+/**
+ * Plays one episode to its end.
+ * @throws BOQ_ABORTED when `signal` says so; whatever environment, proposer, critic or recorder throw
+ */
+export async function runEpisode(options: RunEpisodeOptions): Promise<EpisodeResult> {
+  const result = await new EpisodeRun(options).play();
+  options.onEvent?.({ type: 'end', result });
+  return result;
+}
+
+interface Proposed {
+  candidates: Candidate[];
+  errors: CandidateError[];
+  usage: Usage[];
+}
+
+class EpisodeRun {
+  readonly #options: RunEpisodeOptions;
+  readonly #history: HistoryEntry[] = [];
+  /** Aborted by the caller, by the time limit or by the episode's end. */
+  readonly #ended = new AbortController();
+  #timedOut = false;
+  #emptySteps = 0;
+
+  constructor(options: RunEpisodeOptions) {
+    if (options.selector.needsScores && !options.critic) {
+      throw new BoqError(
+        'BOQ_INVALID_ARGUMENT',
+        `Expected a critic for the selector ${options.selector.name}: give a trained model.`,
+      );
+    }
+    this.#options = options;
+  }
+
+  get #signal(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  async play(): Promise<EpisodeResult> {
+    const { signal, limits } = this.#options;
+    const { maxMs } = limits;
+    const stop = (): void => this.#ended.abort(signal?.reason);
+    signal?.addEventListener('abort', stop);
+    const timer = Number.isFinite(maxMs)
+      ? setTimeout(() => {
+          this.#timedOut = true;
+          this.#ended.abort();
+        }, maxMs)
+      : undefined;
+    try {
+      return await this.#play();
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', stop);
+      this.#ended.abort();
+    }
+  }
+
+  async #play(): Promise<EpisodeResult> {
+    for (let step = 0; step < this.#options.limits.maxSteps; step++) {
+      this.#requireNotAborted();
+      if (this.#timedOut) return this.#endByLimit('time-limit', step);
+      let end: EpisodeResult | null;
+      try {
+        end = await this.#step(step);
+      } catch (error) {
+        // Cut off by our own clock: the step is not recorded, as its action may never have happened.
+        if (!this.#timedOut || this.#options.signal?.aborted) throw this.#fault(error);
+        return this.#endByLimit('time-limit', step);
+      }
+      if (end) return end;
+    }
+    return this.#endByLimit('step-limit', this.#options.limits.maxSteps);
+  }
+
+  /** One step, recorded; a result where it was the last. */
+  async #step(step: number): Promise<EpisodeResult | null> {
+    const { episode, critic, selector, recorder, onEvent } = this.#options;
+    const clock = new PhaseClock();
+    const observation = await episode.environment.observe(this.#signal);
+    clock.end('observe');
+    onEvent?.({ type: 'observed', step, observation });
+    const screenshot = recorder.shot(String(step).padStart(3, '0'), observation.screenshot);
+
+    const scoring =
+      selector.needsScores && critic
+        ? critic.begin({
+            instruction: episode.instruction,
+            history: [...this.#history],
+            screenshot: observation.screenshot,
+            signal: this.#signal,
+          })
+        : null;
+    const proposed = await this.#propose(step, observation, scoring);
+    clock.end('propose');
+
+    const { candidates, selection, scores } = await this.#decide(step, proposed, scoring, clock);
+    onEvent?.({ type: 'decided', step, candidates, scores, selection });
+    const chosen = candidates[selection.index]!;
+    if (this.#options.beforeAction && !(await this.#options.beforeAction(chosen, step))) {
+      return this.#endByLimit('budget', step);
+    }
+    clock.restart();
+
+    const { grounding, point, miss, usage } = await this.#ground(chosen.action, observation);
+    clock.end('ground');
+    const result = miss ?? (await episode.environment.act(chosen.action, point, this.#signal));
+    const verdict = await episode.environment.verdict();
+    clock.end('act');
+
+    const record: StepRecord = {
+      index: step,
+      observation: describe(observation, screenshot),
+      candidates,
+      candidateErrors: proposed.errors,
+      scores,
+      selection,
+      grounding,
+      result,
+      usage: [...proposed.usage, ...usage],
+      timings: clock.phases,
+    };
+    await recorder.step(record);
+    onEvent?.({ type: 'step', step, record });
+    this.#history.push({ action: chosen.action, thought: chosen.thought, note: chosen.note, result });
+    return this.#endAfter(step + 1, chosen.action, verdict);
+  }
+
+  async #propose(step: number, observation: Observation, scoring: StepScoring | null): Promise<Proposed> {
+    const { episode, proposer, selector, n, random, onEvent } = this.#options;
+    const proposed: Proposed = { candidates: [], errors: [], usage: [] };
+    const known = new Set<string>();
+    const events = proposer.propose({
+      instruction: episode.instruction,
+      history: [...this.#history],
+      observation,
+      n: selector.candidateCount(n),
+      random: random(step, 'propose'),
+      signal: this.#signal,
+    });
+    for await (const event of events) {
+      if (event.type === 'usage') proposed.usage.push(event.usage);
+      else if (event.type === 'error') {
+        proposed.errors.push(event.error);
+        onEvent?.({ type: 'candidate-error', step, error: event.error });
+      } else {
+        const { candidate } = event;
+        onEvent?.({ type: 'candidate', step, index: proposed.candidates.length, candidate });
+        proposed.candidates.push(candidate);
+        const text = identity(candidate);
+        if (!known.has(text)) scoring?.add(candidate);
+        known.add(text);
+      }
+    }
+    return proposed;
+  }
+
+  async #decide(
+    step: number,
+    { candidates, errors }: Proposed,
+    scoring: StepScoring | null,
+    clock: PhaseClock,
+  ): Promise<{ candidates: Candidate[]; scores: StepScores | null; selection: Selection }> {
+    const { selector, random } = this.#options;
+    if (candidates.length === 0) {
+      this.#emptySteps++;
+      const fault = errors[0] ? `: ${errors[0].message}` : '';
+      const selection = { selector: selector.name, index: 0, reason: `no valid candidate${fault}; waited` };
+      return { candidates: [waiting], scores: null, selection };
+    }
+    this.#emptySteps = 0;
+    const scores = scoring ? spreadOut(await scoring.scores(), candidates) : null;
+    clock.end('score');
+    const selection = await selector.select({
+      candidates,
+      scores,
+      random: random(step, 'select'),
+      history: [...this.#history],
+    });
+    clock.end('select');
+    if (!(selection.index in candidates)) {
+      throw new BoqError(
+        'BOQ_INVALID_ARGUMENT',
+        `Expected the selector ${selector.name} to choose one of ${candidates.length} candidates, it chose ` +
+          `index ${selection.index}.`,
+      );
+    }
+    return { candidates, scores, selection };
+  }
+
+  async #ground(
+    action: Action,
+    observation: Observation,
+  ): Promise<{
+    grounding: Grounding | null;
+    point: Grounding['point'] | null;
+    miss: StepRecord['result'] | null;
+    usage: Usage[];
+  }> {
+    const description = action['element'];
+    if (typeof description !== 'string') return { grounding: null, point: null, miss: null, usage: [] };
+    const { localizer } = this.#options;
+    const found = await localizer.locate(description, observation, this.#signal);
+    const usage = found.usage ? [found.usage] : [];
+    if (!found.found)
+      return { grounding: null, point: null, miss: { ok: false, message: found.message }, usage };
+    const { point, element } = found;
+    return { grounding: { localizer: localizer.name, point, element }, point, miss: null, usage };
+  }
+
+  #endAfter(steps: number, action: Action, verdict: Verdict | null): EpisodeResult | null {
+    const answer = action.type === 'answer' && typeof action['text'] === 'string' ? action['text'] : null;
+    const end = { answer, steps, finalObservation: null };
+    if (verdict) {
+      const reward = verdict.outcome === 'success' ? 1 : 0;
+      return { ...end, outcome: verdict.outcome, reward, rawReward: verdict.rawReward };
+    }
+    if (action.type === 'answer') return { ...end, outcome: 'answered', reward: 0, rawReward: null };
+    if (this.#emptySteps >= emptyStepsAllowed) {
+      return { ...end, outcome: 'no-answer', reward: 0, rawReward: null };
+    }
+    return null;
+  }
+
+  /** The state after the last action is looked at once more: value estimates may start from it. */
+  async #endByLimit(outcome: Outcome, steps: number): Promise<EpisodeResult> {
+    const { episode, recorder, signal } = this.#options;
+    const observation = await episode.environment.observe(signal);
+    const finalObservation = describe(observation, recorder.shot('final', observation.screenshot));
+    return { outcome, reward: 0, rawReward: null, answer: null, steps, finalObservation };
+  }
+
+  #requireNotAborted(): void {
+    if (this.#options.signal?.aborted) throw this.#fault(this.#options.signal.reason);
+  }
+
+  /** One code for every way in which an abort surfaces; other errors as they are. */
+  #fault(error: unknown): unknown {
+    if (!this.#options.signal?.aborted) return error;
+    if (error instanceof BoqError && error.code === 'BOQ_ABORTED') return error;
+    return new BoqError('BOQ_ABORTED', 'The episode was stopped by its caller.', { cause: error });
+  }
+}
+
+/** Milliseconds by phase, each from the end of the one before. */
+class PhaseClock {
+  readonly phases: Record<string, number> = {};
+  #last = performance.now();
+
+  end(phase: string): void {
+    const now = performance.now();
+    this.phases[phase] = Math.round((now - this.#last) * 10) / 10;
+    this.#last = now;
+  }
+
+  restart(): void {
+    this.#last = performance.now();
+  }
+}
+
+function describe(observation: Observation, screenshot: string): ObservationRecord {
+  const { url, title, viewport, scroll, events } = observation;
+  return { url, title, viewport, scroll: { x: scroll.x, y: scroll.y }, screenshot, events };
+}
+
+function identity(candidate: Candidate): string {
+  return JSON.stringify([candidate.action, candidate.thought, candidate.note]);
+}
+
+/** Scores of the different candidates, laid out over all of them: equal candidates have equal scores. */
+function spreadOut(scores: StepScores, candidates: readonly Candidate[]): StepScores {
+  const places = new Map<string, number>();
+  const place = candidates.map((candidate) => {
+    const text = identity(candidate);
+    if (!places.has(text)) places.set(text, places.size);
+    return places.get(text)!;
+  });
+  if (scores.q.length !== places.size || scores.spread.length !== places.size) {
+    throw new BoqError(
+      'BOQ_SHAPE_MISMATCH',
+      `Expected ${places.size} scores from the critic, got ${scores.q.length} values and ` +
+        `${scores.spread.length} spreads.`,
+    );
+  }
+  if (![...scores.q, ...scores.spread, scores.v].every(Number.isFinite)) {
+    throw new BoqError('BOQ_NOT_FINITE', 'Expected finite values from the critic: train the model again.');
+  }
+  return {
+    q: place.map((index) => scores.q[index]!),
+    spread: place.map((index) => scores.spread[index]!),
+    v: scores.v,
+  };
+}
