@@ -50,6 +50,7 @@ export async function writeRun(
       rawReward: success ? 1 : -1,
       answer: null,
       steps: 1,
+      finalObservation: null,
       startedAt: '2026-01-01T00:00:00.000Z',
       durationMs: 5,
       stepsSha256: '',
