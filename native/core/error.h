@@ -9,7 +9,8 @@
 
 namespace boq {
 
-/// Stable error codes. The string form is the same in C++, TypeScript and docs/errors.md; a test compares them.
+/// Stable error codes. The string form is the same in C++, TypeScript and docs/errors.md; a test compares
+/// them.
 enum class ErrorCode {
   kInvalidArgument,
   kShapeMismatch,
@@ -59,7 +60,7 @@ template <class... Parts>
 }  // namespace boq
 
 /// Throws boq::Error(code, parts...) unless the condition holds. The parts are evaluated only on failure.
-#define BOQ_CHECK(condition, code, ...)                     \
-  do {                                                      \
-    if (!(condition)) ::boq::fail((code), __VA_ARGS__);     \
+#define BOQ_CHECK(condition, code, ...)                 \
+  do {                                                  \
+    if (!(condition)) ::boq::fail((code), __VA_ARGS__); \
   } while (false)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "native/core/control.h"
+#include "native/vlm/sequence.h"
 
 namespace boq::vlm {
 
@@ -26,25 +27,12 @@ struct EmbedderOptions {
   std::string pooling = "mean";
   /// Scales every vector to length 1.
   bool l2 = false;
-  /// -1: after the final norm; k in [0, layers): the embeddings for 0, else the output of layer k, un-normed,
-  /// which is `hidden_states[k]` of transformers.
+  /// -1: after the final norm. Else `hidden_states[k]` of transformers: the token embeddings for 0, the
+  /// un-normed output of the k-th layer for k in [1, layers), the same as -1 for k = layers.
   int64_t hidden_layer = -1;
-  int64_t min_pixels = 3136;
-  int64_t max_pixels = 1003520;
-};
-
-/// RGB bytes, row-major: width * height * 3.
-struct RgbImage {
-  std::vector<uint8_t> data;
-  int64_t width = 0;
-  int64_t height = 0;
-};
-
-/// One sequence. `ids` holds exactly one image-pad id per image; it is expanded to the image's token count
-/// inside.
-struct EmbedItem {
-  std::vector<int32_t> ids;
-  std::vector<RgbImage> images;
+  /// 0: what preprocessor_config.json says.
+  int64_t min_pixels = 0;
+  int64_t max_pixels = 0;
 };
 
 struct EmbedResult {

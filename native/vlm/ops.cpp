@@ -1,0 +1,63 @@
+#include "native/vlm/ops.h"
+
+#include <ATen/ATen.h>
+
+namespace boq::vlm {
+
+at::Tensor Compute::place(const at::Tensor& tensor) const {
+  return tensor.to(at::TensorOptions().device(device).dtype(dtype), /*non_blocking=*/false, /*copy=*/true);
+}
+
+Linear Linear::take(const WeightScope& scope, const std::string& name, int64_t in, int64_t out, bool has_bias,
+                    const Compute& compute) {
+  return take_joined(scope, {{name, out}}, in, has_bias, compute);
+}
+
+Linear Linear::take_joined(const WeightScope& scope,
+                           const std::vector<std::pair<std::string, int64_t>>& names_outs, int64_t in,
+                           bool has_bias, const Compute& compute) {
+  int64_t total = 0;
+  for (const auto& [name, out] : names_outs) total += out;
+  const auto options = at::TensorOptions().device(compute.device).dtype(compute.dtype);
+  auto weight = at::empty({total, in}, options);
+  auto bias = has_bias ? at::empty({total}, options) : at::Tensor();
+  int64_t row = 0;
+  for (const auto& [name, out] : names_outs) {
+    weight.narrow(0, row, out).copy_(scope.take(name + ".weight", {out, in}));
+    scope.release(name + ".weight");
+    if (has_bias) bias.narrow(0, row, out).copy_(scope.take(name + ".bias", {out}));
+    row += out;
+  }
+  return Linear(std::move(weight), std::move(bias));
+}
+
+at::Tensor Linear::operator()(const at::Tensor& x) const { return at::linear(x, weight_, bias_); }
+
+void Linear::add_to(at::Tensor& residual, const at::Tensor& x) const {
+  // The reference rounds the product to the type before it adds; addmm_ would add in float32.
+  residual.add_(at::linear(x, weight_, bias_));
+}
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  const auto wide = x.to(at::kFloat);
+  const auto scale = at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + eps);
+  return (wide * scale).to(x.scalar_type()).mul_(weight);
+}
+
+at::Tensor silu_mul(const at::Tensor& gate_up) {
+  const auto n = gate_up.size(-1) / 2;
+  return at::silu(gate_up.narrow(-1, 0, n)).mul_(gate_up.narrow(-1, n, n));
+}
+
+void rotate_heads(const at::Tensor& x, const Rotary& rotary) {
+  const auto pairs = rotary.cos.size(-1);
+  const auto cos = rotary.cos.unsqueeze(1), sin = rotary.sin.unsqueeze(1);
+  const auto wide = x.to(rotary.cos.scalar_type());
+  const auto low = wide.narrow(-1, 0, pairs), high = wide.narrow(-1, pairs, pairs);
+  const auto new_low = low * cos - high * sin;
+  const auto new_high = high * cos + low * sin;
+  x.narrow(-1, 0, pairs).copy_(new_low);
+  x.narrow(-1, pairs, pairs).copy_(new_high);
+}
+
+}  // namespace boq::vlm

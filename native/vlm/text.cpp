@@ -1,0 +1,83 @@
+#include "native/vlm/text.h"
+
+#include <ATen/ATen.h>
+
+#include "native/vlm/attention.h"
+
+namespace boq::vlm {
+
+TextModel::TextModel(const TextConfig& config, const WeightScope& scope, const Compute& compute,
+                     const CancelFlag& cancel)
+    : config_(config), compute_(compute) {
+  const auto width = config.hidden_size, inner = config.intermediate_size, dim = config.head_dim();
+  const auto kv_width = config.num_key_value_heads * dim;
+  embed_tokens_ = compute.place(scope.take("embed_tokens.weight", {config.vocab_size, width}));
+  scope.release("embed_tokens.weight");
+  frequencies_ =
+      at::pow(config.rope_theta, at::arange(0, dim, 2, at::kFloat) / static_cast<double>(dim)).reciprocal();
+  frequencies_ = frequencies_.to(compute.device);
+  for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
+    cancel.check();
+    const auto part = scope.prefix("layers." + std::to_string(i));
+    Layer layer;
+    layer.input_norm = compute.place(part.take("input_layernorm.weight", {width}));
+    layer.post_attention_norm = compute.place(part.take("post_attention_layernorm.weight", {width}));
+    layer.qkv = Linear::take_joined(
+        part, {{"self_attn.q_proj", width}, {"self_attn.k_proj", kv_width}, {"self_attn.v_proj", kv_width}},
+        width, true, compute);
+    layer.output = Linear::take(part, "self_attn.o_proj", width, width, false, compute);
+    layer.gate_up =
+        Linear::take_joined(part, {{"mlp.gate_proj", inner}, {"mlp.up_proj", inner}}, width, false, compute);
+    layer.down = Linear::take(part, "mlp.down_proj", inner, width, false, compute);
+    layers_.push_back(std::move(layer));
+  }
+  norm_ = compute.place(scope.take("norm.weight", {width}));
+}
+
+Rotary TextModel::make_rotary(const at::Tensor& positions) const {
+  // The first pairs follow t, the next h, the last w.
+  std::vector<at::Tensor> parts;
+  int64_t pair = 0;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const auto pairs = config_.mrope_section[axis];
+    parts.push_back(positions[static_cast<int64_t>(axis)].unsqueeze(-1) *
+                    frequencies_.narrow(0, pair, pairs));
+    pair += pairs;
+  }
+  const auto angles = at::cat(parts, 1);
+  return {angles.cos().to(compute_.dtype), angles.sin().to(compute_.dtype)};
+}
+
+at::Tensor TextModel::forward(const TextInput& input, int64_t hidden_layer, const CancelFlag& cancel,
+                              const TapSink& sink) const {
+  const auto heads = config_.num_attention_heads, kv_heads = config_.num_key_value_heads,
+             dim = config_.head_dim();
+  const auto depth = static_cast<int64_t>(layers_.size());
+  const auto last = hidden_layer < 0 ? depth : hidden_layer;
+
+  auto x = at::embedding(embed_tokens_, input.ids.to(compute_.device));
+  if (input.image_features.defined())
+    x.index_copy_(0, input.image_rows.to(compute_.device), input.image_features);
+  tap(sink, "text.hidden.0", x);
+  const auto rotary = make_rotary(input.positions.to(compute_.device));
+  for (int64_t i = 0; i < std::min(last, depth); ++i) {
+    cancel.check();
+    const auto& layer = layers_[static_cast<size_t>(i)];
+    const auto qkv =
+        layer.qkv(rms_norm(x, layer.input_norm, config_.rms_norm_eps)).view({-1, heads + 2 * kv_heads, dim});
+    // One call rotates the heads of q and k, which lie side by side.
+    rotate_heads(qkv.narrow(1, 0, heads + kv_heads), rotary);
+    const auto q = qkv.narrow(1, 0, heads), k = qkv.narrow(1, heads, kv_heads),
+               v = qkv.narrow(1, heads + kv_heads, kv_heads);
+    layer.output.add_to(x, attend(q, k, v, input.sequences, /*is_causal=*/true));
+    layer.down.add_to(x,
+                      silu_mul(layer.gate_up(rms_norm(x, layer.post_attention_norm, config_.rms_norm_eps))));
+    if (i + 1 < depth) tap(sink, "text.hidden." + std::to_string(i + 1), x);
+  }
+  if (last < depth) return x;
+  x = rms_norm(x, norm_, config_.rms_norm_eps);
+  tap(sink, "text.hidden." + std::to_string(depth), x);
+  return x;
+}
+
+}  // namespace boq::vlm

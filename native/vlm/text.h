@@ -1,0 +1,52 @@
+// The text model over packed sequences: embeddings with image features put in, decoder layers, final norm.
+#pragma once
+
+#include <vector>
+
+#include "native/core/control.h"
+#include "native/vlm/config.h"
+#include "native/vlm/layout.h"
+#include "native/vlm/ops.h"
+#include "native/vlm/tap.h"
+
+namespace boq::vlm {
+
+/// The sequences of one pack, one after the other.
+struct TextInput {
+  /// [tokens] int64.
+  at::Tensor ids;
+  /// [3, tokens] float32: t, h and w.
+  at::Tensor positions;
+  Segments sequences;
+  /// Rows of the pack that hold image features, in the order of `image_features`: [n] int64.
+  at::Tensor image_rows;
+  /// [n, hidden_size]; undefined without images.
+  at::Tensor image_features;
+};
+
+class TextModel {
+ public:
+  TextModel(const TextConfig& config, const WeightScope& scope, const Compute& compute,
+            const CancelFlag& cancel);
+
+  /// Returns [tokens, hidden_size]: hidden state `hidden_layer` as EmbedderOptions names it.
+  at::Tensor forward(const TextInput& input, int64_t hidden_layer, const CancelFlag& cancel,
+                     const TapSink& sink) const;
+
+ private:
+  struct Layer {
+    at::Tensor input_norm, post_attention_norm;
+    Linear qkv, output, gate_up, down;
+  };
+
+  Rotary make_rotary(const at::Tensor& positions) const;
+
+  TextConfig config_;
+  Compute compute_;
+  at::Tensor embed_tokens_;
+  at::Tensor frequencies_;
+  std::vector<Layer> layers_;
+  at::Tensor norm_;
+};
+
+}  // namespace boq::vlm

@@ -1,0 +1,87 @@
+#include "native/vlm/vision.h"
+
+#include <ATen/ATen.h>
+
+#include "native/vlm/attention.h"
+
+namespace boq::vlm {
+
+namespace {
+
+// Constants of the architecture: no config names them.
+constexpr double kNormEps = 1e-6;
+constexpr double kRopeTheta = 10000;
+
+}  // namespace
+
+VisionTower::VisionTower(const VisionConfig& config, const WeightScope& scope, const Compute& compute,
+                         const CancelFlag& cancel)
+    : config_(config), compute_(compute) {
+  const auto width = config.hidden_size, patch = config.patch_size, slots = config.temporal_patch_size;
+  auto kernel = scope.take("patch_embed.proj.weight", {width, 3, slots, patch, patch});
+  if (compute.dtype == at::kFloat) {
+    // Both temporal slots of a still image are equal, so their weights can be added once and for all. Only in
+    // float32: in bfloat16 the sum would be rounded once more than in the reference.
+    kernel = kernel.to(at::kFloat).sum(2);
+  }
+  patch_embed_ = Linear(compute.place(kernel.flatten(1)), {});
+  const auto pairs = config.head_dim() / 4;
+  frequencies_ = at::pow(kRopeTheta, at::arange(0, 2 * pairs, 2, at::kFloat) / static_cast<double>(2 * pairs))
+                     .reciprocal();
+  frequencies_ = frequencies_.to(compute.device);
+  for (int64_t i = 0; i < config.depth; ++i) {
+    cancel.check();
+    const auto part = scope.prefix("blocks." + std::to_string(i));
+    const auto inner = config.intermediate_size;
+    Block block;
+    block.norm1 = compute.place(part.take("norm1.weight", {width}));
+    block.norm2 = compute.place(part.take("norm2.weight", {width}));
+    block.qkv = Linear::take(part, "attn.qkv", width, 3 * width, true, compute);
+    block.proj = Linear::take(part, "attn.proj", width, width, true, compute);
+    block.gate_up =
+        Linear::take_joined(part, {{"mlp.gate_proj", inner}, {"mlp.up_proj", inner}}, width, true, compute);
+    block.down = Linear::take(part, "mlp.down_proj", inner, width, true, compute);
+    blocks_.push_back(std::move(block));
+  }
+  const auto merged = width * config.patches_per_cell();
+  merger_norm_ = compute.place(scope.take("merger.ln_q.weight", {width}));
+  merger_first_ = Linear::take(scope, "merger.mlp.0", merged, merged, true, compute);
+  merger_second_ = Linear::take(scope, "merger.mlp.2", merged, config.out_hidden_size, true, compute);
+}
+
+at::Tensor VisionTower::embed_patches(const at::Tensor& patches) const {
+  auto rows = patches.to(compute_.device).to(compute_.dtype);
+  if (compute_.dtype != at::kFloat) {
+    const auto slots = config_.temporal_patch_size, area = config_.patch_size * config_.patch_size;
+    rows = rows.view({-1, 3, 1, area}).expand({-1, 3, slots, area}).reshape({rows.size(0), -1});
+  }
+  return patch_embed_(rows);
+}
+
+at::Tensor VisionTower::forward(const VisionInput& input, const CancelFlag& cancel,
+                                const TapSink& sink) const {
+  const auto heads = config_.num_heads, dim = config_.head_dim();
+  // Angles of a patch: its row times every frequency, then its column times every frequency.
+  const auto angles = (input.positions.to(compute_.device).unsqueeze(-1) * frequencies_).flatten(1);
+  const Rotary rotary{angles.cos(), angles.sin()};
+
+  auto x = embed_patches(input.patches);
+  tap(sink, "vision.patch_embed", x);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    cancel.check();
+    const auto& block = blocks_[i];
+    const auto qkv = block.qkv(rms_norm(x, block.norm1, kNormEps)).view({-1, 3, heads, dim});
+    const auto q = qkv.select(1, 0), k = qkv.select(1, 1), v = qkv.select(1, 2);
+    rotate_heads(q, rotary);
+    rotate_heads(k, rotary);
+    const auto& segments = config_.is_full_attention(static_cast<int64_t>(i)) ? input.images : input.windows;
+    block.proj.add_to(x, attend(q, k, v, segments, /*is_causal=*/false));
+    block.down.add_to(x, silu_mul(block.gate_up(rms_norm(x, block.norm2, kNormEps))));
+    tap(sink, "vision.block." + std::to_string(i), x);
+  }
+  const auto cells =
+      rms_norm(x, merger_norm_, kNormEps).view({-1, config_.hidden_size * config_.patches_per_cell()});
+  return merger_second_(at::gelu(merger_first_(cells)));
+}
+
+}  // namespace boq::vlm
