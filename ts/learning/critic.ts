@@ -3,7 +3,7 @@
  * observed, each action as soon as it is known.
  */
 import { BoqError } from '../core/errors.js';
-import type { Scorer } from '../native/scorer.js';
+import type { NativeScoreBatch, NativeScores } from '../native/surface.js';
 import type { Action, StepScores } from '../store/types.js';
 import { contentKey } from './key-table.js';
 import { type BatchEmbedder, MicroBatcher } from './micro-batcher.js';
@@ -36,8 +36,12 @@ export interface CriticEmbedder extends BatchEmbedder {
   readonly fingerprint: string;
 }
 
-/** What a Scorer of ts/native gives. */
-export type CriticScorer = Pick<Scorer, 'info' | 'score'>;
+/** The native networks, as far as the critic needs them: Scorer of ts/native. */
+export interface CriticScorer {
+  /** `fingerprint`: of the embedder whose vectors the networks were trained on. */
+  readonly info: { fingerprint: string };
+  score(batch: NativeScoreBatch): Promise<NativeScores>;
+}
 
 /** A trained Q-function behind the embedder it was trained on. Shared by all episodes of a process. */
 export class QCritic {

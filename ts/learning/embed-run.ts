@@ -33,7 +33,8 @@ export interface RunSource {
   readonly folder: string;
   episodes(): Promise<EpisodeRecord[]>;
   steps(episode: EpisodeRecord): Promise<StepRecord[]>;
-  screenshot(episode: EpisodeRecord, step: StepRecord): Promise<Uint8Array>;
+  /** The bytes of an image that an observation of the episode names. */
+  screenshot(episode: EpisodeRecord, name: string): Promise<Uint8Array>;
 }
 
 export interface EmbedRunOptions {
@@ -244,7 +245,9 @@ class EmbedStage {
     const steps = all.filter((step) => step.candidates[step.selection.index] !== undefined);
     if (steps.length === 0) return;
     const { instruction } = episode;
-    const images = await Promise.all(steps.map((step) => this.#run.screenshot(episode, step)));
+    const images = await Promise.all(
+      steps.map(({ observation }) => this.#run.screenshot(episode, observation.screenshot)),
+    );
     const task = await this.#row(streams.task, taskPrompt(instruction));
     const history: PastStep[] = [];
     const rows: StepRows[] = [];

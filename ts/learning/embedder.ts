@@ -4,7 +4,12 @@
  */
 import { BoqError } from '../core/errors.js';
 import { NativeEmbedder } from '../native/embedder.js';
-import type { NativeEmbedderInfo, NativeEmbedItem } from '../native/surface.js';
+import type {
+  NativeEmbedderInfo,
+  NativeEmbedderOptions,
+  NativeEmbedItem,
+  NativeEmbedResult,
+} from '../native/surface.js';
 import { decodeImage } from './images.js';
 import { type EmbedderProfile, fingerprintOf, hashCheckpoint, readPixelLimits } from './profile.js';
 import { type Piece, templateVersion } from './templates.js';
@@ -34,11 +39,17 @@ export interface EmbedRequest {
   images?: readonly Uint8Array[];
 }
 
-export interface EmbedResult {
-  /** [requests, width], row-major, float32. */
-  vectors: Float32Array;
-  /** Tokens of each request, images included. */
-  tokens: Int32Array;
+/** vectors: [requests, width], row-major; tokens: of each request, images included. */
+export type EmbedResult = NativeEmbedResult;
+
+/** The native model, as far as this class needs it: NativeEmbedder of ts/native. */
+export interface ForwardPass {
+  readonly info: NativeEmbedderInfo;
+  embed(
+    items: readonly NativeEmbedItem[],
+    call?: { signal?: AbortSignal | undefined },
+  ): Promise<NativeEmbedResult>;
+  dispose(): Promise<void>;
 }
 
 export class Embedder implements AsyncDisposable {
@@ -46,13 +57,13 @@ export class Embedder implements AsyncDisposable {
   readonly profile: EmbedderProfile;
   readonly fingerprint: string;
   readonly info: NativeEmbedderInfo;
-  readonly #native: NativeEmbedder;
+  readonly #native: ForwardPass;
   readonly #tokenizer: PromptTokenizer;
 
   private constructor(
     path: string,
     profile: EmbedderProfile,
-    native: NativeEmbedder,
+    native: ForwardPass,
     tokenizer: PromptTokenizer,
   ) {
     this.path = path;
@@ -69,7 +80,10 @@ export class Embedder implements AsyncDisposable {
    * @throws BoqError BOQ_FILE_NOT_FOUND, BOQ_FILE_CORRUPT, BOQ_CONFIG_INVALID, BOQ_WEIGHTS_MISSING,
    * BOQ_WEIGHTS_UNEXPECTED, BOQ_CUDA_UNAVAILABLE, BOQ_OUT_OF_MEMORY
    */
-  static async load(options: EmbedderOptions): Promise<Embedder> {
+  static async load(
+    options: EmbedderOptions,
+    loadNative: (options: NativeEmbedderOptions) => Promise<ForwardPass> = NativeEmbedder.load,
+  ): Promise<Embedder> {
     const { path } = options;
     const limits = await readPixelLimits(path);
     const settings = {
@@ -82,7 +96,7 @@ export class Embedder implements AsyncDisposable {
     const [model, tokenizer, native] = await Promise.all([
       hashCheckpoint(path),
       PromptTokenizer.load(path),
-      NativeEmbedder.load({
+      loadNative({
         path,
         device: options.device ?? 'auto',
         dtype: options.dtype ?? 'auto',
