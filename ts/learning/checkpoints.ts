@@ -25,7 +25,10 @@ export async function resolveCheckpoint(name: string, env: NodeJS.ProcessEnv = p
     throw new BoqError('BOQ_FILE_NOT_FOUND', `a checkpoint folder holds config.json, but ${folder} does not`);
   }
   if (!/^[\w.-]+\/[\w.-]+$/.test(name)) {
-    throw new BoqError('BOQ_FILE_NOT_FOUND', `no checkpoint folder ${folder}; give a folder or a Hugging Face id`);
+    throw new BoqError(
+      'BOQ_FILE_NOT_FOUND',
+      `no checkpoint folder ${folder}; give a folder or a Hugging Face id`,
+    );
   }
   const repository = join(hubCacheFolder(env), `models--${name.replace('/', '--')}`);
   const revision = await readFile(join(repository, 'refs', 'main'), 'utf8').catch(() => null);

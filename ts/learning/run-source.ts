@@ -19,9 +19,13 @@ export async function openRunSource(path: string): Promise<RunSource> {
     screenshot: async (episode, name) => {
       const file = run.shotPath(episode.attempt, name);
       return readFile(file).catch((cause: Error) => {
-        throw new BoqError('BOQ_RUN_INVALID', `${run.folder}: a screenshot is missing or unreadable, ${cause.message}`, {
-          cause,
-        });
+        throw new BoqError(
+          'BOQ_RUN_INVALID',
+          `${run.folder}: a screenshot is missing or unreadable, ${cause.message}`,
+          {
+            cause,
+          },
+        );
       });
     },
   };

@@ -21,6 +21,9 @@ import { bytesView, type Tensor, writeSafetensors } from '../core/safetensors.js
 
 const GENERATOR = 'boq-tiny-1';
 
+/** Where set-up puts it, relative to the working folder: what commands use until the user names a checkpoint. */
+export const builtInCheckpoint = 'models/tiny';
+
 const text = { hidden: 128, layers: 2, heads: 4, kvHeads: 2, intermediate: 256, vocabulary: 151_936 };
 const vision = {
   hidden: 64,

@@ -39,7 +39,10 @@ export async function findEmbeddings(path: string): Promise<string> {
   }
   const [only] = complete;
   if (only !== undefined) return only;
-  throw new BoqError('BOQ_DATA_EMPTY', `${path} has no finished embeddings; make them with: node scripts/embed.js ${path}`);
+  throw new BoqError(
+    'BOQ_DATA_EMPTY',
+    `${path} has no finished embeddings; make them with: node scripts/embed.js ${path}`,
+  );
 }
 
 /** The run below `root` whose embeddings were finished last, or null. */
@@ -66,7 +69,9 @@ export async function newestEmbeddedRun(root: string): Promise<string | null> {
  */
 export async function describeData(paths: readonly string[]): Promise<TrainingData> {
   const folders = await Promise.all(paths.map(findEmbeddings));
-  const manifests = await Promise.all(folders.map(async (folder) => (await readManifest(folder)) as EmbeddingManifest));
+  const manifests = await Promise.all(
+    folders.map(async (folder) => (await readManifest(folder)) as EmbeddingManifest),
+  );
   const [first] = manifests;
   if (first === undefined) throw new BoqError('BOQ_DATA_EMPTY', 'training needs at least one embedded run');
   const tasks = new Map<string, { name: string; episodes: number; successes: number }>();
@@ -79,7 +84,10 @@ export async function describeData(paths: readonly string[]): Promise<TrainingDa
     const task = index.get('episode_task')?.data;
     const success = index.get('episode_success')?.data;
     if (task === undefined || success === undefined) {
-      throw new BoqError('BOQ_FILE_CORRUPT', `${folders[i]}/${manifest.index} lacks the outcomes; embed the run again`);
+      throw new BoqError(
+        'BOQ_FILE_CORRUPT',
+        `${folders[i]}/${manifest.index} lacks the outcomes; embed the run again`,
+      );
     }
     new Int32Array(task.buffer).forEach((number, episode) => {
       const name = manifest.taskNames[number] ?? String(number);
