@@ -116,7 +116,7 @@ export class FakeRun implements RunSource {
       rawReward: null,
       answer: null,
       steps: steps.length,
-      finalObservation: null,
+      finalObservation: outcome === 'step-limit' ? { ...fakeStep(99, [], 0).observation } : null,
       startedAt: '2026-01-01T00:00:00Z',
       durationMs: 1,
       stepsSha256: createHash('sha256').update(JSON.stringify(steps)).digest('hex'),

@@ -270,7 +270,16 @@ class EmbedStage {
         history.push({ action: chosen.action, thought: chosen.thought, note: chosen.note, result });
       }
     }
-    this.#index.add(episode, task, rows);
+    const { finalObservation } = episode;
+    const afterLimit =
+      finalObservation === null
+        ? -1
+        : await this.#row(
+            streams.state,
+            statePrompt({ instruction, history }),
+            await this.#run.screenshot(episode, finalObservation.screenshot),
+          );
+    this.#index.add(episode, task, rows, afterLimit);
     const { key, outcome, reward } = episode;
     this.#lines.push(JSON.stringify({ key, outcome, reward, steps: rows.length }));
     this.#report(false);

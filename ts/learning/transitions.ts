@@ -44,8 +44,12 @@ export class TransitionIndex {
   };
   readonly #tasks = new Map<string, number>();
 
-  /** Adds one episode with at least one step. The reward belongs to its last action; every other one has 0. */
-  add(record: EpisodeRecord, task: number, steps: readonly StepRows[]): void {
+  /**
+   * Adds one episode with at least one step. The reward belongs to its last action; every other one has 0.
+   *
+   * @param afterLimit row of the state in which a limit ended the episode, else -1.
+   */
+  add(record: EpisodeRecord, task: number, steps: readonly StepRows[], afterLimit: number): void {
     const c = this.#columns;
     const episode = c.episode_task.length;
     const { key } = record;
@@ -57,13 +61,14 @@ export class TransitionIndex {
     c.episode_split.push(hashUniform(['split', key.benchmark, key.task, key.seed]));
     steps.forEach((step, index) => {
       const isLast = index === steps.length - 1;
+      const isTimeout = isLast && limits.includes(record.outcome);
       c.state.push(step.state);
       c.action.push(step.candidates[step.chosen] as number);
       c.task.push(task);
-      c.next_state.push(steps[index + 1]?.state ?? -1);
+      c.next_state.push(steps[index + 1]?.state ?? (isTimeout ? afterLimit : -1));
       c.reward.push(isLast ? record.reward : 0);
       c.done.push(isLast ? 1 : 0);
-      c.timeout.push(isLast && limits.includes(record.outcome) ? 1 : 0);
+      c.timeout.push(isTimeout ? 1 : 0);
       c.episode.push(episode);
       c.step.push(index);
       c.chosen.push(step.chosen);

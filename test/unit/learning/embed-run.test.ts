@@ -48,14 +48,14 @@ describe('the embed stage', () => {
     expect(manifest).to.include({ version: 1, transitions: 4, candidates: 7, episodes: 3, width: fakeWidth });
     expect(manifest.taskNames).to.deep.equal(['login', 'buy']);
     expect(manifest.successRate).to.be.closeTo(1 / 3, 1e-12);
-    expect(manifest.streams.state.rows, 'two episodes of one task begin alike').to.equal(3);
+    expect(manifest.streams.state.rows, 'two episodes of one task begin alike').to.equal(4);
     expect(manifest.streams.action.rows, 'two different candidates in all').to.equal(2);
     expect(manifest.streams.task.rows).to.equal(2);
 
     const index = await readSafetensors(join(folder, 'index.safetensors'));
     const column = (name: string): number[] => values(index.get(name));
     expect(column('state')).to.deep.equal([0, 1, 2, 0]);
-    expect(column('next_state')).to.deep.equal([1, -1, -1, -1]);
+    expect(column('next_state'), 'a limit has a state after it').to.deep.equal([1, -1, 3, -1]);
     expect(column('action')).to.deep.equal([1, 0, 1, 1]);
     expect(column('task')).to.deep.equal([0, 0, 1, 0]);
     expect(column('reward')).to.deep.equal([0, 1, 0, 0]);
