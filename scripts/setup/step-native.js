@@ -64,7 +64,7 @@ export const native = {
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'building'), '');
     const args = ['node_modules/cmake-js/bin/cmake-js', 'build', '-O', folder, '-T', 'boq_native'];
-    args.push('-p', String(parallelJobs()), `--CDBOQ_LIBTORCH=${path}`, '--CDBOQ_BUILD_TESTS=OFF');
+    args.push('-p', String(parallelJobs()), `--CDBOQ_LIBTORCH=${path}`, '--CDBOQ_BUILD_TESTS=ON');
     await runCommand(context, 'native', process.execPath, args);
     const target = builtFile(context);
     mkdirSync(join(context.root, 'build/Release'), { recursive: true });
