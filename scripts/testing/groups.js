@@ -104,18 +104,14 @@ function mocha(name) {
     const record = join(context.state, `tests-${name}.txt`);
     mkdirSync(context.state, { recursive: true });
     rmSync(record, { force: true });
-    const args = ['--import', 'tsx', '--timeout', '60000', '--forbid-only', '--forbid-pending'];
+    const args = ['--import', 'tsx', 'node_modules/mocha/bin/_mocha', '--timeout', '60000'];
+    args.push('--forbid-only', '--forbid-pending');
     args.push('--reporter', join(context.root, 'scripts/testing/mocha-reporter.cjs'));
     if (options.grep) args.push('--grep', options.grep);
-    const ended = await execute(
-      context,
-      process.execPath,
-      ['node_modules/mocha/bin/mocha.js', ...args, ...files],
-      {
-        env: { BOQ_TEST_RECORD: record },
-        minutes: name.startsWith('long') ? 240 : 12,
-      },
-    );
+    const ended = await execute(context, process.execPath, [...args, ...files], {
+      env: { BOQ_TEST_RECORD: record },
+      minutes: name.startsWith('long') ? 240 : 12,
+    });
     return countRecord(existsSync(record) ? readFileSync(record, 'utf8') : '', ended);
   };
 }
