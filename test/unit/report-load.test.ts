@@ -6,7 +6,7 @@ import { isBoqError } from '../../ts/core/errors.js';
 import { loadReport } from '../../ts/report/load.js';
 import { comparisonTable } from '../../ts/report/terminal.js';
 import { writeReport } from '../../ts/report/write.js';
-import { type EpisodeSpec, writeModel, writeResults, writeRun } from './support/run-folders.js';
+import { type EpisodeSpec, writeModel, writeResults, writeRun } from '../support/run-folders.js';
 
 const cells = ['alpha', 'beta'].flatMap((task) => [20_000, 20_001].map((seed) => ({ task, seed })));
 

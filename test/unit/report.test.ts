@@ -4,7 +4,7 @@ import { describeAction, type ReportData } from '../../ts/report/data.js';
 import { decimal, integer, interval, percent, points, significant } from '../../ts/report/format.js';
 import { renderReport } from '../../ts/report/page.js';
 import { differencePlot, taskPlot } from '../../ts/report/plots.js';
-import { evaluation, example, reportData } from './support/report-data.js';
+import { evaluation, example, reportData } from '../support/report-data.js';
 
 function rendered(data: ReportData): Document {
   return parseHTML(renderReport(data)).document;

@@ -1,6 +1,6 @@
-import { type EvaluationRow, summarizeSelectors } from '../../../ts/evaluation/summary.js';
-import type { Evaluation, Example, ReportData } from '../../../ts/report/data.js';
-import type { EpisodeRecord } from '../../../ts/store/types.js';
+import { type EvaluationRow, summarizeSelectors } from '../../ts/evaluation/summary.js';
+import type { Evaluation, Example, ReportData } from '../../ts/report/data.js';
+import type { EpisodeRecord } from '../../ts/store/types.js';
 
 /** Deterministic outcomes: selector s succeeds on task t, seed e where (e * 7 + t * 3) mod 10 < rate. */
 export function evaluationRows(rates: Record<string, number>, tasks = 4, seeds = 20): EvaluationRow[] {

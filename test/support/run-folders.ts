@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
-import type { Results } from '../../../ts/evaluation/results.js';
-import type { EpisodeRecord, RunRecord, StepRecord } from '../../../ts/store/types.js';
+import type { Results } from '../../ts/evaluation/results.js';
+import type { EpisodeRecord, RunRecord, StepRecord } from '../../ts/store/types.js';
 
 export interface EpisodeSpec {
   task: string;
