@@ -15,6 +15,8 @@ export interface CommandContext {
   print(line: string): void;
   /** One line for people on stderr. */
   say(line: string): void;
+  /** Exit code 1 for a command that did part of its work and has said what is missing. */
+  fail(): void;
 }
 
 const usageCodes: readonly BoqErrorCode[] = ['BOQ_USAGE', 'BOQ_CONFIG_INVALID', 'BOQ_TASK_UNKNOWN'];
@@ -43,10 +45,14 @@ export async function runCommand(
     if (error.code === 'EPIPE') process.exit(exitCodes.done);
     throw error;
   });
+  let failed = false;
   const context: CommandContext = {
     signal: abort.signal,
     print: (line) => void process.stdout.write(`${line}\n`),
     say: (line) => void process.stderr.write(`${line}\n`),
+    fail: () => {
+      failed = true;
+    },
   };
   const command = new Command(name)
     .description(description)
@@ -56,7 +62,7 @@ export async function runCommand(
   try {
     define(command, context);
     await command.parseAsync([...argv], { from: 'user' });
-    return exitCodes.done;
+    return failed ? exitCodes.failed : exitCodes.done;
   } catch (error) {
     // Commander has printed its own message already.
     if (!(error instanceof CommanderError)) context.say(describeError(error));

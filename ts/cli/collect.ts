@@ -1,0 +1,50 @@
+/** collect.js: a policy plays a benchmark's tasks into a run folder. */
+import { collect } from '../evaluation/collect.js';
+import { numberOption, runCommand } from './command.js';
+import { addEpisodeOptions, type EpisodeFlags, episodeOptions, reportFaults } from './episode-options.js';
+import { startProgress } from './progress.js';
+
+interface CollectFlags extends EpisodeFlags {
+  epsilon: number;
+  selector?: string;
+}
+
+export function main(argv: readonly string[]): Promise<number> {
+  return runCommand(
+    'collect',
+    'Lets a policy play the tasks of a benchmark and stores every step with all its candidates, as data to train on. ' +
+      'Run again with the same options, it goes on where it stopped.',
+    (command, context) => {
+      addEpisodeOptions(command)
+        .option('--epsilon <number>', 'share of steps that try another candidate', numberOption(0, 1), 0.5)
+        .option('--selector <name>', 'another way to choose, e.g. random; replaces --epsilon')
+        .action(async (flags: CollectFlags) => {
+          const bar = startProgress('collecting', 0, { quiet: flags.quiet ?? false });
+          try {
+            const summary = await collect({
+              ...episodeOptions(flags),
+              selector: flags.selector ?? `epsilon-greedy@epsilon=${flags.epsilon}`,
+              out: flags.out,
+              signal: context.signal,
+              onProgress: ({ done, total, played, successes }) => {
+                bar.setTotal(total);
+                bar.update(done, played > 0 ? `success ${(successes / played).toFixed(3)}` : '');
+              },
+            });
+            bar.stop();
+            const { faults, ...facts } = summary;
+            if (flags.json) context.print(JSON.stringify({ ...facts, faults: faults.length }));
+            else {
+              context.print(
+                `${facts.episodes} episodes, success ${facts.successRate.toFixed(3)}, ${facts.steps} steps, in ${facts.run}`,
+              );
+            }
+            reportFaults(faults, context);
+          } finally {
+            bar.stop();
+          }
+        });
+    },
+    argv,
+  );
+}

@@ -1,0 +1,70 @@
+/** Options of the commands that play episodes of a benchmark. */
+import type { Command } from 'commander';
+import type { PlanFault } from '../evaluation/runner.js';
+import type { EpisodeOptions, SeedRange } from '../evaluation/stage.js';
+import {
+  type CommandContext,
+  describeError,
+  integerOption,
+  listOption,
+  numberOption,
+  rangeOption,
+} from './command.js';
+
+export interface EpisodeFlags {
+  benchmark: string;
+  tasks: string[];
+  seeds: SeedRange;
+  repeats: number;
+  policy: string;
+  temperature?: number;
+  n: number;
+  maxSteps?: number;
+  out: string;
+  seed: number;
+  workers: number;
+  headed?: boolean;
+  json?: boolean;
+  quiet?: boolean;
+}
+
+export function addEpisodeOptions(command: Command): Command {
+  return command
+    .requiredOption('--benchmark <name>', 'which benchmark, e.g. miniwob')
+    .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
+    .requiredOption('--seeds <range>', 'episode seeds of each task, e.g. 0-29', rangeOption)
+    .requiredOption('--out <folder>', 'the run to begin or to continue')
+    .option('--repeats <count>', 'episodes of each task and seed', integerOption(1), 1)
+    .option('--policy <name>', 'who proposes actions: page or page-sampled', 'page')
+    .option('--temperature <number>', 'of a policy that samples', numberOption(1e-6, 1e6))
+    .option('--n <count>', 'candidates a step', integerOption(1), 3)
+    .option('--max-steps <count>', "steps an episode may take (default: the benchmark's)", integerOption(1))
+    .option('--seed <integer>', 'run seed: the same one gives the same episodes', integerOption(0), 0)
+    .option('--workers <count>', 'episodes at a time, all in one browser', integerOption(1), 6)
+    .option('--headed', 'show the browser')
+    .option('--json', 'print the outcome as one line of JSON')
+    .option('--quiet', 'no progress');
+}
+
+export function episodeOptions(flags: EpisodeFlags): EpisodeOptions {
+  const { benchmark, tasks, seeds, repeats, policy, n, seed, workers } = flags;
+  return {
+    ...{ benchmark, tasks, seeds, repeats, policy, n, seed, workers },
+    ...(flags.temperature === undefined ? {} : { temperature: flags.temperature }),
+    ...(flags.maxSteps === undefined ? {} : { maxSteps: flags.maxSteps }),
+    headed: flags.headed ?? false,
+  };
+}
+
+/** Tells which episodes were given up; the command then fails. */
+export function reportFaults(
+  faults: readonly PlanFault[],
+  { say, fail }: Pick<CommandContext, 'say' | 'fail'>,
+): void {
+  if (faults.length === 0) return;
+  for (const { key, error } of faults.slice(0, 5)) {
+    say(`Given up: ${key.task} seed ${key.seed} (${key.selector}): ${describeError(error)}`);
+  }
+  say(`${faults.length} episodes are missing: run the same command again to try them once more.`);
+  fail();
+}
