@@ -2,7 +2,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import type { Results } from '../../ts/evaluation/results.js';
-import type { EpisodeRecord, RunRecord, StepRecord } from '../../ts/store/types.js';
+import { FolderRun } from '../../ts/store/run.js';
+import type { EpisodeRecord, RunRecord } from '../../ts/store/types.js';
 
 export interface EpisodeSpec {
   task: string;
@@ -20,49 +21,26 @@ export async function writeRun(
   path: string,
   kind: RunRecord['kind'],
   specs: readonly EpisodeSpec[],
-): Promise<void> {
-  await mkdir(join(path, 'episodes'), { recursive: true });
-  const run: RunRecord = {
-    version: 1,
-    kind,
-    id: 'test',
-    createdAt: '2026-01-01T00:00:00.000Z',
-    config: { policy: 'page', n: 3 },
-    seed: 0,
-    versions: { node: process.version },
-    gitCommit: null,
-  };
-  await writeJson(join(path, 'run.json'), run);
-  const shot = await sharp({ create: { width: 332, height: 214, channels: 3, background: '#fff' } })
+): Promise<EpisodeRecord[]> {
+  const run = await FolderRun.create(path, { kind, config: { policy: 'page', n: 3 }, seed: 0 });
+  const bytes = await sharp({ create: { width: 332, height: 214, channels: 3, background: '#fff' } })
     .png()
     .toBuffer();
-  for (const [index, spec] of specs.entries()) {
-    const { task, seed, selector, success, generation = 'none', policy = 'page', chosen = 0 } = spec;
-    const attempt = `attempt-${index}`;
-    const record: EpisodeRecord = {
-      version: 1,
-      key: { benchmark: 'miniwob', task, seed, policy, selector, generation, repeat: 0 },
-      attempt,
-      instruction: `Solve ${task}.`,
-      startUrl: 'file:///page.html',
-      outcome: success ? 'success' : 'failure',
-      reward: Number(success),
-      rawReward: success ? 1 : -1,
-      answer: null,
-      steps: 1,
-      finalObservation: null,
-      startedAt: '2026-01-01T00:00:00.000Z',
-      durationMs: 5,
-      stepsSha256: '',
-    };
-    const step: StepRecord = {
+  const records: EpisodeRecord[] = [];
+  for (const { task, seed, selector, success, generation = 'none', policy = 'page', chosen = 0 } of specs) {
+    const attempt = await run.begin(
+      { benchmark: 'miniwob', task, seed, policy, selector, generation, repeat: 0 },
+      { instruction: `Solve ${task}.`, startUrl: 'file:///page.html' },
+    );
+    const screenshot = attempt.shot('000', { bytes, format: 'png' });
+    await attempt.step({
       index: 0,
       observation: {
         url: 'file:///page.html',
         title: '',
         viewport: { width: 332, height: 214, deviceScaleFactor: 1 },
         scroll: { x: 0, y: 0 },
-        screenshot: 'shots/000.png',
+        screenshot,
         events: [],
       },
       candidates: [
@@ -76,12 +54,17 @@ export async function writeRun(
       result: { ok: true, message: `clicked ${chosen}` },
       usage: [],
       timings: {},
-    };
-    await mkdir(join(path, 'attempts', attempt, 'shots'), { recursive: true });
-    await writeFile(join(path, 'attempts', attempt, 'steps.jsonl'), `${JSON.stringify(step)}\n{"torn`);
-    await writeFile(join(path, 'attempts', attempt, 'shots', '000.png'), shot);
-    await writeJson(join(path, 'episodes', `${index}.json`), record);
+    });
+    const { record } = await attempt.commit({
+      outcome: success ? 'success' : 'failure',
+      reward: Number(success),
+      rawReward: success ? 1 : -1,
+      answer: null,
+      finalObservation: null,
+    });
+    records.push(record);
   }
+  return records;
 }
 
 export async function writeResults(path: string, changes: Partial<Results> = {}): Promise<void> {

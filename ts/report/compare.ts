@@ -4,12 +4,13 @@
  */
 import type { Results } from '../evaluation/results.js';
 import { type EvaluationRow, groupBy, successRate, summarizeSelectors } from '../evaluation/summary.js';
+import type { FolderRun } from '../store/run.js';
 import type { EpisodeRecord } from '../store/types.js';
 import type { EntryRole, Evaluation } from './data.js';
 
 /** One finished evaluation as read from disk. */
 export interface EvaluatedRun {
-  path: string;
+  run: FolderRun;
   results: Results;
   episodes: EpisodeRecord[];
 }
@@ -18,7 +19,7 @@ export interface EvaluatedRun {
 export interface LabelledEpisodes {
   label: string;
   role: EntryRole;
-  episodes: { run: string; record: EpisodeRecord }[];
+  episodes: { run: FolderRun; record: EpisodeRecord }[];
 }
 
 export interface Comparison {
@@ -70,7 +71,7 @@ function labelledEntries(runs: readonly EvaluatedRun[]): (LabelledEpisodes & { n
   const policies = new Set(runs.map(({ results }) => results.policy));
   const [mainPolicy] = policies;
   const found = new Map<string, LabelledEpisodes & { note: string; seen: Set<string> }>();
-  for (const { path, results, episodes } of runs) {
+  for (const { run, results, episodes } of runs) {
     const control = results.model?.control ?? null;
     for (const record of episodes) {
       const { selector, policy, generation } = record.key;
@@ -101,7 +102,7 @@ function labelledEntries(runs: readonly EvaluatedRun[]): (LabelledEpisodes & { n
       ]);
       if (entry.seen.has(key)) continue;
       entry.seen.add(key);
-      entry.episodes.push({ run: path, record });
+      entry.episodes.push({ run, record });
     }
   }
   return [...found.values()]

@@ -1,8 +1,8 @@
-/** Reading run and model folders for the report: whole files, checked just far enough to name what is wrong. */
-import { readdir, readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+/** Reading whole files of run and model folders, checked just far enough to name what is wrong. */
+import { readFile, stat } from 'node:fs/promises';
 import { BoqError } from '../core/errors.js';
-import type { EpisodeRecord, Json, RunRecord, StepRecord } from '../store/types.js';
+import type { FolderRun } from '../store/run.js';
+import type { EpisodeRecord, Json } from '../store/types.js';
 
 export type Facts = { [key: string]: Json };
 
@@ -13,26 +13,11 @@ export async function exists(path: string): Promise<boolean> {
   );
 }
 
-export async function readRun(run: string): Promise<RunRecord> {
-  return (await readJson(join(run, 'run.json'))) as unknown as RunRecord;
-}
-
-/** Every committed episode, by key. A commit that cannot be read is BOQ_RUN_INVALID. */
-export async function readEpisodes(run: string): Promise<EpisodeRecord[]> {
-  const folder = join(run, 'episodes');
-  const names = (await exists(folder)) ? await readdir(folder) : [];
-  const commits = names.filter((name) => name.endsWith('.json')).sort();
-  const records = await Promise.all(commits.map((name) => readJson(join(folder, name))));
-  return records as unknown as EpisodeRecord[];
-}
-
-export function attemptPath(run: string, record: EpisodeRecord): string {
-  return join(run, 'attempts', record.attempt);
-}
-
-/** The steps of a committed episode. */
-export async function readSteps(run: string, record: EpisodeRecord): Promise<StepRecord[]> {
-  return readLines<StepRecord>(join(attemptPath(run, record), 'steps.jsonl'));
+/** Every committed episode of a run, in the order of their names. */
+export async function readEpisodes(run: FolderRun): Promise<EpisodeRecord[]> {
+  const records: EpisodeRecord[] = [];
+  for await (const record of run.records()) records.push(record);
+  return records;
 }
 
 export async function readJson(path: string): Promise<Facts> {

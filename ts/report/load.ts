@@ -4,6 +4,7 @@ import sharp from 'sharp';
 import { BoqError } from '../core/errors.js';
 import { readResults } from '../evaluation/results.js';
 import { groupBy } from '../evaluation/summary.js';
+import { type FolderRun, openRun } from '../store/run.js';
 import type { EpisodeRecord, Json, StepRecord } from '../store/types.js';
 import { type Comparison, compareRuns, type EvaluatedRun } from './compare.js';
 import {
@@ -15,16 +16,7 @@ import {
   type ReportData,
   type Training,
 } from './data.js';
-import {
-  attemptPath,
-  exists,
-  type Facts,
-  readEpisodes,
-  readJson,
-  readLines,
-  readRun,
-  readSteps,
-} from './folders.js';
+import { exists, type Facts, readEpisodes, readJson, readLines } from './folders.js';
 import { significant } from './format.js';
 import { type ChosenExample, selectExamples } from './select-examples.js';
 
@@ -85,7 +77,7 @@ async function classify(paths: readonly string[]): Promise<Folders> {
   const folders: Folders = { evaluated: [], collected: [], models: [] };
   for (const path of new Set(paths.map((given) => resolve(given)))) {
     if (await exists(join(path, 'run.json'))) {
-      const { kind } = await readRun(path);
+      const { kind } = (await openRun(path)).record;
       (kind === 'evaluate' ? folders.evaluated : folders.collected).push(path);
     } else if (await exists(join(path, 'config.json'))) {
       folders.models.push(path);
@@ -110,11 +102,12 @@ async function withReferences(given: string[], named: string[], marker: string):
 }
 
 async function loadEvaluated(path: string): Promise<EvaluatedRun> {
-  return { path, results: await readResults(path), episodes: await readEpisodes(path) };
+  const run = await openRun(path);
+  return { run, results: await readResults(path), episodes: await readEpisodes(run) };
 }
 
 async function loadCollection(path: string): Promise<Collection> {
-  const episodes = await readEpisodes(path);
+  const episodes = await readEpisodes(await openRun(path));
   const wins = (records: readonly EpisodeRecord[]) => records.filter((record) => record.reward > 0).length;
   return {
     name: basename(path),
@@ -179,31 +172,37 @@ async function loadExample(
   baselineLabel: string,
   { maxSteps = 8, imageWidth = 480 }: ReportOptions,
 ): Promise<Example> {
-  const steps = await readSteps(run, record);
+  const steps = await run.steps(record);
   return {
     heading: `${record.key.task}, seed ${record.key.seed}`,
     reason,
     label,
     record,
     steps: await Promise.all(
-      steps.slice(0, maxSteps).map((step) => exampleStep(attemptPath(run, record), step, imageWidth)),
+      steps.slice(0, maxSteps).map((step) => exampleStep(run, record, step, imageWidth)),
     ),
     omittedSteps: Math.max(0, steps.length - maxSteps),
     baseline: baseline && {
       label: baselineLabel,
       record: baseline.record,
-      actions: (await readSteps(baseline.run, baseline.record)).map(
-        (step) => `${describeAction(step.candidates[step.selection.index]!.action)}: ${step.result.message}`,
-      ),
+      actions: (await baseline.run.steps(baseline.record)).map((step) => {
+        const executed = step.candidates[step.selection.index];
+        return `${executed ? describeAction(executed.action) : 'no valid candidate'}: ${step.result.message}`;
+      }),
     },
   };
 }
 
-async function exampleStep(attempt: string, step: StepRecord, imageWidth: number): Promise<ExampleStep> {
+async function exampleStep(
+  run: FolderRun,
+  record: EpisodeRecord,
+  step: StepRecord,
+  imageWidth: number,
+): Promise<ExampleStep> {
   return {
     index: step.index,
     url: step.observation.url,
-    image: await embedImage(join(attempt, step.observation.screenshot), imageWidth),
+    image: await embedImage(run.shotPath(record.attempt, step.observation.screenshot), imageWidth),
     viewport: step.observation.viewport,
     point: step.grounding?.point ?? null,
     candidates: step.candidates,
@@ -229,7 +228,7 @@ async function embedImage(path: string, width: number): Promise<string | null> {
 }
 
 async function runProvenance(path: string): Promise<Provenance> {
-  const { kind, createdAt, seed, gitCommit, versions, config } = await readRun(path);
+  const { kind, createdAt, seed, gitCommit, versions, config } = (await openRun(path)).record;
   return {
     name: `${kind} ${basename(path)}`,
     path,

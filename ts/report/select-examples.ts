@@ -2,14 +2,15 @@
  * Which episodes a reader should see: where the values changed the outcome, for better and for worse, from as many
  * tasks as possible; chosen by rule, never by hand.
  */
+import type { FolderRun } from '../store/run.js';
 import type { EpisodeRecord } from '../store/types.js';
 import type { LabelledEpisodes } from './compare.js';
 
 export interface ChosenExample {
-  run: string;
+  run: FolderRun;
   record: EpisodeRecord;
   reason: string;
-  baseline: { run: string; record: EpisodeRecord } | null;
+  baseline: { run: FolderRun; record: EpisodeRecord } | null;
 }
 
 /** Wins get two thirds of the places, losses the rest; both in task order, one a task before a second one. */
