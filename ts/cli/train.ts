@@ -18,7 +18,12 @@ interface TrainFlags {
   json?: boolean;
 }
 
-const metricNames = { lossQ: 'Q loss', lossV: 'V loss', meanQ: 'Q', meanV: 'V' } as const;
+const metricNames: Readonly<Record<string, string>> = {
+  'loss/q': 'Q loss',
+  'loss/v': 'V loss',
+  'value/q_mean': 'mean Q',
+  'value/v_mean': 'mean V',
+};
 
 export function main(argv: readonly string[]): Promise<number> {
   return runCommand(
