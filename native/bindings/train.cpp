@@ -1,8 +1,6 @@
 #include "native/bindings/train.h"
 
-#include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,30 +27,6 @@ iql::TrainRequest read_request(const Napi::Value& value) {
   return request;
 }
 
-/// Lets progress through at most ten times a second; the last one always comes, with flush().
-class Throttle {
- public:
-  explicit Throttle(const std::function<void(Json)>& report) : report_(report) {}
-
-  void offer(Json progress) {
-    last_ = std::move(progress);
-    const auto now = std::chrono::steady_clock::now();
-    if (next_ <= now) {
-      next_ = now + std::chrono::milliseconds(100);
-      flush();
-    }
-  }
-
-  void flush() {
-    if (last_) report_(*std::exchange(last_, std::nullopt));
-  }
-
- private:
-  const std::function<void(Json)>& report_;
-  std::optional<Json> last_;
-  std::chrono::steady_clock::time_point next_;
-};
-
 }  // namespace
 
 Napi::Value train(const Napi::CallbackInfo& info) {
@@ -68,17 +42,15 @@ Napi::Value train(const Napi::CallbackInfo& info) {
         .run<Json>(
             std::move(queue), std::move(flag),
             [request = std::move(request)](const JobContext& job) {
-              Throttle throttle(job.report);
               const iql::TrainSummary summary = iql::train(
                   request,
                   [&](const iql::TrainProgress& progress) {
-                    throttle.offer({{"step", progress.step},
-                                    {"steps", progress.steps},
-                                    {"stepsPerSecond", progress.steps_per_second},
-                                    {"metrics", progress.metrics}});
+                    job.report({{"step", progress.step},
+                                {"steps", progress.steps},
+                                {"stepsPerSecond", progress.steps_per_second},
+                                {"metrics", progress.metrics}});
                   },
                   job.cancel);
-              throttle.flush();
               return Json{{"steps", summary.steps},
                           {"stopped", summary.stopped},
                           {"seconds", summary.seconds},
