@@ -34,15 +34,17 @@ export const browser = {
   title: 'a browser',
   needs: [],
   isComplete(context) {
-    if (context.env.BOQ_BROWSER) return isExecutable(context.env.BOQ_BROWSER);
+    const named = context.env.BOQ_BROWSER || context.env.PUPPETEER_EXECUTABLE_PATH;
+    if (named) return isExecutable(named);
     const path = readRecord(context, 'browser')?.path;
     return path !== undefined && isExecutable(path);
   },
   async run(context) {
-    if (context.env.BOQ_BROWSER) {
-      throw new SetupError(
-        `BOQ_BROWSER=${context.env.BOQ_BROWSER} is not an executable file; correct it or unset it.`,
-      );
+    for (const name of ['BOQ_BROWSER', 'PUPPETEER_EXECUTABLE_PATH']) {
+      const named = context.env[name];
+      if (named && !isExecutable(named)) {
+        throw new SetupError(`${name}=${named} is not an executable file; correct it or unset it.`);
+      }
     }
     const { findBrowser } = await import(new URL('../../dist/agent/browser/launch.js', import.meta.url).href);
     let path = findBrowser();

@@ -7,9 +7,10 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import puppeteer, { type Browser } from 'puppeteer';
 import { BoqError } from '../../core/errors.js';
+import { recordedBrowser } from '../../core/setup-paths.js';
 
 export interface LaunchOptions {
-  /** Path of the browser; otherwise BOQ_BROWSER, the system's Chrome or Chromium, Puppeteer's own download. */
+  /** Path of the browser; otherwise BOQ_BROWSER, the one that set-up found, the system's Chrome or Chromium, Puppeteer's own download. */
   executablePath?: string;
   headless?: boolean;
   /** The user's own profile folder; otherwise a temporary one, removed at the end. */
@@ -37,8 +38,10 @@ function isExecutable(path: string): boolean {
 
 /** Path of a browser, or null where there is none. */
 export function findBrowser(): string | null {
-  const named = process.env.BOQ_BROWSER;
+  const named = process.env.BOQ_BROWSER || process.env.PUPPETEER_EXECUTABLE_PATH;
   if (named) return isExecutable(named) ? named : null;
+  const recorded = recordedBrowser();
+  if (recorded && isExecutable(recorded)) return recorded;
   const folders = (process.env.PATH ?? '').split(delimiter);
   for (const name of systemNames) {
     for (const folder of folders) {
