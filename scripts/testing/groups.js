@@ -99,7 +99,7 @@ export function countRecord(text, ended) {
 
 function mocha(name) {
   return async (context, options) => {
-    const files = filesBelow(context.root, `test/${name}`, /\.test\.tsx?$/);
+    const files = filesBelow(context.root, `test/${name}`, /\.test\.(tsx?|js)$/);
     if (files.length === 0) return { passed: 0, failed: 0, note: 'no test files' };
     const record = join(context.state, `tests-${name}.txt`);
     mkdirSync(context.state, { recursive: true });
