@@ -44,8 +44,6 @@ ImageSize smart_resize(ImageSize size, int64_t factor, int64_t min_pixels, int64
     height = std::ceil(h * beta / f) * f;
     width = std::ceil(w * beta / f) * f;
   }
-  BOQ_CHECK(height >= f && width >= f, ErrorCode::kImageInvalid, "an image of ", size.width, "x", size.height,
-            " pixels is smaller than one merged patch; raise min_pixels");
   return {static_cast<int64_t>(height), static_cast<int64_t>(width)};
 }
 
