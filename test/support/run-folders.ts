@@ -76,7 +76,16 @@ export async function writeResults(path: string, changes: Partial<Results> = {})
     repeats: 1,
     policy: 'page',
     n: 3,
-    model: null,
+    models: [],
+    entries: [
+      { label: 'prompting', selector: 'prompting', generation: 'none', chosenMargin: null },
+      ...(changes.models ?? []).map(({ id, control }) => ({
+        label: control ? `best-of-q (${control})` : 'best-of-q',
+        selector: 'best-of-q',
+        generation: id,
+        chosenMargin: null,
+      })),
+    ],
     estimand: 'unseen-seeds',
     baseline: 'prompting',
     selectors: {},

@@ -36,7 +36,7 @@ describe('report from folders', () => {
       ...episodes('best-of-q', [1, 2, 3], { generation: 'g', chosen: 1 }),
     ]);
     await writeResults(at('main'), {
-      model: { path: at('model'), id: 'g', trainingTasks: ['alpha', 'beta'], control: null },
+      models: [{ path: at('model'), id: 'g', trainingTasks: ['alpha', 'beta'], control: null }],
     });
   });
   afterEach(() => rm(folder, { recursive: true }));
@@ -75,7 +75,7 @@ describe('report from folders', () => {
       ...episodes('best-of-q', [0], { generation: 's' }),
     ]);
     await writeResults(at('control'), {
-      model: { path: at('gone'), id: 's', trainingTasks: [], control: 'shuffled rewards' },
+      models: [{ path: at('gone'), id: 's', trainingTasks: [], control: 'shuffled rewards' }],
     });
     await writeRun(at('sampled'), 'evaluate', episodes('prompting', [1], { policy: 'page-sampled-0.5' }));
     await writeResults(at('sampled'), { policy: 'page-sampled-0.5' });

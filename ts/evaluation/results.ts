@@ -18,18 +18,35 @@ export interface Results {
   repeats: number;
   policy: string;
   n: number;
-  /** The model that scored, as given; null where no selector needed one. */
-  model: {
-    path: string;
-    id: string;
-    trainingTasks: string[];
-    /** Why this model should gain nothing, e.g. 'shuffled rewards', where it was made as a control; else null. */
-    control: string | null;
-  } | null;
+  /** Every model that scored, controls included; empty where no selector needed one. */
+  models: EvaluatedModel[];
+  /** What was compared, in order; entries of one label are pooled, as several trainings of one method are. */
+  entries: EvaluatedEntry[];
   /** What `interval` speaks about; 'unseen-seeds' where training met every task. */
   estimand: Estimand;
   baseline: string;
   selectors: Record<string, SelectorSummary>;
+}
+
+export interface EvaluatedModel {
+  /** Model folder as given; the name of a control that needs none. */
+  path: string;
+  /** Generation in the episode keys. */
+  id: string;
+  trainingTasks: string[];
+  /** Why this model should gain nothing, e.g. 'shuffled', where it is a control; else null. */
+  control: string | null;
+}
+
+/** One selector with one model. */
+export interface EvaluatedEntry {
+  /** Its name under `selectors`: the selector as the user wrote it, and the control in brackets. */
+  label: string;
+  /** Selector and generation of its episodes. */
+  selector: string;
+  generation: string;
+  /** Override margin that was chosen on validation seeds; null where none was. */
+  chosenMargin: number | null;
 }
 
 /** One line of results.csv. */

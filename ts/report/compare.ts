@@ -2,7 +2,7 @@
  * Evaluation runs of the same tasks and seeds become one table: each run's selectors under labels that tell them
  * apart, all paired with one baseline.
  */
-import type { Results } from '../evaluation/results.js';
+import type { EvaluatedEntry, Results } from '../evaluation/results.js';
 import { type EvaluationRow, groupBy, successRate, summarizeSelectors } from '../evaluation/summary.js';
 import type { FolderRun } from '../store/run.js';
 import type { EpisodeRecord } from '../store/types.js';
@@ -72,30 +72,24 @@ function labelledEntries(runs: readonly EvaluatedRun[]): (LabelledEpisodes & { n
   const [mainPolicy] = policies;
   const found = new Map<string, LabelledEpisodes & { note: string; seen: Set<string> }>();
   for (const { run, results, episodes } of runs) {
-    const control = results.model?.control ?? null;
-    for (const record of episodes) {
-      const { selector, policy, generation } = record.key;
-      const scored = generation !== 'none';
-      const isBaseline = selector === results.baseline && policy === mainPolicy && !scored;
-      const label = [
-        selector,
-        scored && control ? `(${control})` : '',
-        policy === mainPolicy ? '' : `of ${policy}`,
-      ]
-        .filter(Boolean)
-        .join(' ');
-      const role = isBaseline ? 'baseline' : !scored ? 'reference' : control ? 'control' : 'method';
+    for (const { record, played } of playedEntries(results, episodes)) {
+      const { policy, generation } = record.key;
+      const model = results.models.find(({ id }) => id === generation);
+      const control = model?.control ?? null;
+      const isBaseline = played.label === results.baseline && policy === mainPolicy;
+      const label = policy === mainPolicy ? played.label : `${played.label} of ${policy}`;
+      const role = isBaseline ? 'baseline' : !model ? 'reference' : control ? 'control' : 'method';
       const note = [
         `policy ${policy}`,
-        `selector ${selector}`,
+        `selector ${played.selector}`,
         `N = ${results.n}`,
-        ...(scored ? [`model ${results.model?.path ?? generation}`] : []),
-        ...(control && scored ? [`control: ${control}`] : []),
+        ...(model ? [`model ${model.path}`] : []),
+        ...(control ? [`control: ${control}`] : []),
       ].join(', ');
       const entry = found.get(label) ?? { label, role, note, episodes: [], seen: new Set<string>() };
       found.set(label, entry);
       const key = JSON.stringify([
-        scored ? generation : '',
+        model ? generation : '',
         record.key.task,
         record.key.seed,
         record.key.repeat,
@@ -108,6 +102,19 @@ function labelledEntries(runs: readonly EvaluatedRun[]): (LabelledEpisodes & { n
   return [...found.values()]
     .map(({ seen: _, ...entry }) => entry)
     .sort((a, b) => roleOrder.indexOf(a.role) - roleOrder.indexOf(b.role));
+}
+
+/** Each episode under every label it counts for: a chosen margin of 0 is the plain rule as well. */
+function* playedEntries(
+  { entries }: Results,
+  episodes: readonly EpisodeRecord[],
+): Generator<{ record: EpisodeRecord; played: EvaluatedEntry }> {
+  for (const played of entries) {
+    for (const record of episodes) {
+      const { selector, generation } = record.key;
+      if (selector === played.selector && generation === played.generation) yield { record, played };
+    }
+  }
 }
 
 const roleOrder: EntryRole[] = ['baseline', 'reference', 'method', 'control'];

@@ -42,7 +42,7 @@ export async function loadReport(options: ReportOptions): Promise<ReportData> {
   const evaluated = await Promise.all(folders.evaluated.map(loadEvaluated));
   const models = await withReferences(
     folders.models,
-    evaluated.flatMap(({ results }) => (results.model ? [results.model.path] : [])),
+    evaluated.flatMap(({ results }) => results.models.map((model) => model.path)),
     'config.json',
   );
   const configs = await Promise.all(models.map((path) => readJson(join(path, 'config.json'))));

@@ -1,0 +1,251 @@
+/**
+ * The evaluate stage: selectors side by side on the same tasks and seeds, each with every model, controls included.
+ * The run holds all their episodes; results.json and results.csv are derived from its commits.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createSelector, parseSelectorSpec, type SelectorSpec } from '../agent/selectors/registry.js';
+import type { Selector } from '../agent/types.js';
+import { BoqError } from '../core/errors.js';
+import { keyName } from '../store/keys.js';
+import { writeFault } from '../store/publish.js';
+import { FolderRun } from '../store/run.js';
+import type { OpenModel } from './models.js';
+import { type EvaluatedEntry, type ResultRow, type Results, resultsCsv } from './results.js';
+import { type EpisodeSource, type PlanFault, type PlannedEpisode, runPlan } from './runner.js';
+import {
+  describeRun,
+  type EpisodeOptions,
+  episodeKeys,
+  resolveStage,
+  type Stage,
+  withBrowser,
+} from './stage.js';
+import { type Estimand, summarizeSelectors } from './summary.js';
+import {
+  resolveValidation,
+  type ValidationOptions,
+  type ValidationStage,
+  validateMargin,
+} from './validation.js';
+
+export interface EvaluateOptions extends EpisodeOptions {
+  /** Run folder to begin or to continue. */
+  out: string;
+  /** Specifications, e.g. `best-of-q@margin=0.05`; the margin `auto` is chosen on validation seeds. */
+  selectors: readonly string[];
+  /** Models for selectors that need scores. Several that are no controls are trainings of one method. */
+  models?: readonly EvaluatedWith[];
+  /** Selector that differences refer to. Default: prompting, or the first where that is not among them. */
+  baseline?: string;
+  /** Default: unseen-seeds where every model saw every task in training, else unseen-tasks. */
+  estimand?: Estimand;
+  /** How a margin `auto` is found. */
+  validation?: ValidationOptions;
+}
+
+export interface EvaluatedWith extends OpenModel {
+  /** Why this model should gain nothing; null for the method itself. */
+  control: string | null;
+}
+
+export interface EvaluateSummary {
+  /** Absolute path of the run. */
+  run: string;
+  /** null where episodes are missing: then no results are written. */
+  results: Results | null;
+  faults: PlanFault[];
+  seconds: number;
+}
+
+interface Contestant {
+  entry: EvaluatedEntry;
+  selector: Selector;
+  model: EvaluatedWith | null;
+}
+
+/**
+ * Evaluates, or continues an evaluation.
+ * @throws BOQ_USAGE, BOQ_TASK_UNKNOWN, BOQ_RUN_EXISTS, BOQ_BROWSER_NOT_FOUND, BOQ_FILE_WRITE, BOQ_ABORTED
+ */
+export async function evaluate(options: EvaluateOptions): Promise<EvaluateSummary> {
+  const started = performance.now();
+  return new Evaluation(options).play(started);
+}
+
+class Evaluation {
+  readonly #options: EvaluateOptions;
+  readonly #stage: Stage;
+  readonly #validation: ValidationStage;
+  readonly #specs: { text: string; spec: SelectorSpec; isAuto: boolean }[];
+  readonly #models: readonly EvaluatedWith[];
+  readonly #baseline: string;
+
+  constructor(options: EvaluateOptions) {
+    this.#options = options;
+    this.#stage = resolveStage(options);
+    this.#models = options.models ?? [];
+    this.#specs = [...new Set(options.selectors)].map(parseEntry);
+    const labels = this.#specs.map(({ text }) => text);
+    this.#baseline = options.baseline ?? (labels.includes('prompting') ? 'prompting' : (labels[0] ?? ''));
+    if (!labels.includes(this.#baseline)) {
+      throw new BoqError(
+        'BOQ_USAGE',
+        `Expected the baseline "${this.#baseline}" among the selectors, got ${labels.join(', ') || 'none'}.`,
+      );
+    }
+    const scoring = this.#specs.find(({ spec, isAuto }) => isAuto || createSelector(spec).needsScores);
+    if (scoring && this.#models.length === 0) {
+      throw new BoqError(
+        'BOQ_USAGE',
+        `The selector ${scoring.text} needs a trained model: give one with --model.`,
+      );
+    }
+    const isAuto = this.#specs.some((entry) => entry.isAuto);
+    this.#validation = resolveValidation(this.#stage, options.validation ?? {}, isAuto);
+  }
+
+  async play(started: number): Promise<EvaluateSummary> {
+    const { out, selectors, signal, onProgress } = this.#options;
+    const { tasks, seeds, repeats, grid } = this.#validation;
+    const run = await FolderRun.create(
+      out,
+      await describeRun('evaluate', this.#stage, {
+        selectors: [...selectors],
+        models: this.#models.map(({ path, id, control }) => ({ path, id, control })),
+        baseline: this.#baseline,
+        validation: { tasks, seeds: { ...seeds }, repeats, grid },
+      }),
+    );
+    const { contestants, faults } = await withBrowser(this.#stage, async (source) => {
+      const line = await this.#contestants(run, source);
+      const missing = await runPlan({
+        ...this.#stage,
+        run,
+        source,
+        plan: this.#plan(line),
+        ...(signal ? { signal } : {}),
+        onProgress: (progress) => onProgress?.({ ...progress, stage: 'evaluate' }),
+      });
+      return { contestants: line, faults: missing };
+    });
+    const results = faults.length === 0 ? await this.#results(run, contestants) : null;
+    return { run: run.folder, results, faults, seconds: (performance.now() - started) / 1000 };
+  }
+
+  /** Every selector with every model it needs; margins left open are chosen here. */
+  async #contestants(run: FolderRun, source: EpisodeSource): Promise<Contestant[]> {
+    const { signal, onProgress } = this.#options;
+    const contestants: Contestant[] = [];
+    for (const { text, spec, isAuto } of this.#specs) {
+      const plain = isAuto ? null : createSelector(spec);
+      if (plain && !plain.needsScores) {
+        const entry = { label: text, selector: plain.name, generation: 'none', chosenMargin: null };
+        contestants.push({ entry, selector: plain, model: null });
+        continue;
+      }
+      for (const model of this.#models) {
+        const chosenMargin = isAuto
+          ? await validateMargin({
+              stage: this.#stage,
+              validation: this.#validation,
+              model,
+              source,
+              folder: join(run.folder, 'validation', model.id),
+              ...(signal ? { signal } : {}),
+              ...(onProgress ? { onProgress } : {}),
+            })
+          : null;
+        const selector =
+          chosenMargin === null
+            ? createSelector(spec)
+            : createSelector({ ...spec, settings: { ...spec.settings, margin: String(chosenMargin) } });
+        const label = model.control === null ? text : `${text} (${model.control})`;
+        const entry = { label, selector: selector.name, generation: model.id, chosenMargin };
+        contestants.push({ entry, selector, model });
+      }
+    }
+    return contestants;
+  }
+
+  /** All contestants meet a task and seed one after the other, so that an interrupted run compares like with like. */
+  #plan(contestants: readonly Contestant[]): PlannedEpisode[] {
+    const columns = contestants.map(({ entry, selector, model }) =>
+      episodeKeys(this.#stage, entry).map((key) => ({ key, selector, critic: model?.critic ?? null })),
+    );
+    const plan = new Map<string, PlannedEpisode>();
+    for (let row = 0; row < (columns[0]?.length ?? 0); row++) {
+      for (const column of columns) {
+        const planned = column[row]!;
+        // A chosen margin of 0 is the plain rule: its episodes are played once and count for both.
+        plan.set(keyName(planned.key), planned);
+      }
+    }
+    return [...plan.values()];
+  }
+
+  async #results(run: FolderRun, contestants: readonly Contestant[]): Promise<Results> {
+    const { benchmark, tasks, seeds, repeats, proposer, n } = this.#stage;
+    const rows: ResultRow[] = [];
+    for (const { entry, model } of contestants) {
+      for (const key of episodeKeys(this.#stage, entry)) {
+        const record = await run.find(key);
+        if (!record) continue;
+        rows.push({
+          selector: entry.label,
+          task: key.task,
+          seed: key.seed,
+          repeat: key.repeat,
+          training: model?.id ?? '',
+          success: record.reward > 0,
+          rawReward: record.rawReward,
+          steps: record.steps,
+          outcome: record.outcome,
+          policy: key.policy,
+          attempt: join('attempts', record.attempt),
+        });
+      }
+    }
+    const estimand = this.#options.estimand ?? this.#estimand();
+    const results: Results = {
+      version: 1,
+      benchmark: benchmark.name,
+      tasks,
+      seeds,
+      repeats,
+      policy: proposer.name,
+      n,
+      models: this.#models.map(({ path, id, trainingTasks, control }) => ({
+        path,
+        id,
+        trainingTasks,
+        control,
+      })),
+      entries: contestants.map(({ entry }) => entry),
+      estimand,
+      baseline: this.#baseline,
+      selectors: summarizeSelectors(rows, { estimand, baseline: this.#baseline, seed: this.#stage.seed }),
+    };
+    try {
+      await writeFile(join(run.folder, 'results.csv'), resultsCsv(rows));
+      await writeFile(join(run.folder, 'results.json'), `${JSON.stringify(results, null, 2)}\n`);
+    } catch (error) {
+      throw writeFault(join(run.folder, 'results.json'), error);
+    }
+    return results;
+  }
+
+  #estimand(): Estimand {
+    const methods = this.#models.filter(({ control }) => control === null);
+    const seen = methods.every(({ trainingTasks }) =>
+      this.#stage.tasks.every((task) => trainingTasks.includes(task)),
+    );
+    return seen ? 'unseen-seeds' : 'unseen-tasks';
+  }
+}
+
+function parseEntry(text: string): { text: string; spec: SelectorSpec; isAuto: boolean } {
+  const spec = parseSelectorSpec(text);
+  const isAuto = spec.settings['margin'] === 'auto';
+  return { text: isAuto ? text : createSelector(spec).name, spec, isAuto };
+}

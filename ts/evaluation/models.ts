@@ -1,0 +1,143 @@
+/** Model folders made ready to score: the Q-function behind the embedder it was trained on. */
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { Critic } from '../agent/types.js';
+import { BoqError } from '../core/errors.js';
+import { ConstantCritic, QCritic } from '../learning/critic.js';
+import { readManifest } from '../learning/embed-run.js';
+import { Embedder, type EmbedderOptions } from '../learning/embedder.js';
+import type { ModelConfig } from '../learning/model-card.js';
+import { hashFile } from '../learning/profile.js';
+import { Scorer } from '../native/scorer.js';
+
+export interface OpenModel {
+  /** As given; the name of a control that needs no folder. */
+  path: string;
+  /** Where a chosen margin is kept; null where there is no folder. */
+  folder: string | null;
+  /** Generation in the keys of the episodes it chooses: equal for equal weights, wherever they lie. */
+  id: string;
+  critic: Critic;
+  /** Tasks that training saw. */
+  trainingTasks: string[];
+}
+
+export interface ModelSetOptions {
+  /** Checkpoint folder of the embedder that the models were trained on. */
+  embedder: string;
+  device?: string;
+}
+
+/** Models that share one embedder. Release with `dispose()` or `await using`. */
+export class ModelSet implements AsyncDisposable {
+  readonly #options: ModelSetOptions;
+  readonly #scorers: Scorer[] = [];
+  #embedder: Embedder | null = null;
+
+  constructor(options: ModelSetOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param path model folder
+   * @throws BOQ_FILE_NOT_FOUND, BOQ_FILE_CORRUPT, BOQ_FINGERPRINT_MISMATCH and those of loading
+   */
+  async open(path: string): Promise<OpenModel> {
+    const config = await readModelConfig(path);
+    const embedder = await this.#embedderFor(config);
+    const scorer = await Scorer.load({ path, device: this.#options.device ?? 'auto' });
+    this.#scorers.push(scorer);
+    const hash = await hashFile(join(path, 'model.safetensors'));
+    return {
+      path,
+      folder: path,
+      id: hash.slice(0, 12),
+      critic: new QCritic(embedder, scorer, path),
+      trainingTasks: await tasksOf(config),
+    };
+  }
+
+  /** Loads the checkpoint once, with the settings that the first model's profile names. */
+  async #embedderFor({ profile }: ModelConfig): Promise<Embedder> {
+    if (this.#embedder) return this.#embedder;
+    const settings = profile as Pick<
+      Required<EmbedderOptions>,
+      'pooling' | 'l2' | 'hiddenLayer' | 'minPixels' | 'maxPixels' | 'dtype'
+    >;
+    const { pooling, l2, hiddenLayer, minPixels, maxPixels, dtype } = settings;
+    this.#embedder = await Embedder.load({
+      path: this.#options.embedder,
+      device: this.#options.device ?? 'auto',
+      ...{ pooling, l2, hiddenLayer, minPixels, maxPixels, dtype },
+    });
+    return this.#embedder;
+  }
+
+  async dispose(): Promise<void> {
+    for (const scorer of this.#scorers.splice(0)) await scorer.dispose();
+    await this.#embedder?.dispose();
+    this.#embedder = null;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+}
+
+/** The control that gives all candidates one value, so that only the policy's order decides. */
+export function constantModel(trainingTasks: string[]): OpenModel {
+  return { path: 'constant', folder: null, id: 'constant', critic: new ConstantCritic(), trainingTasks };
+}
+
+/** The model folder below `root` that was finished last, or null. */
+export async function newestModel(root: string): Promise<string | null> {
+  let newest: { path: string; at: number } | null = null;
+  for (const name of await readdir(root).catch(() => [])) {
+    const path = join(root, name);
+    const at = await stat(join(path, 'model.safetensors')).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => null,
+    );
+    // Checkpoints of embedders lie in such folders too; only a Q-function says of what kind it is.
+    if (at === null || (newest && at <= newest.at) || !(await isQFunction(path))) continue;
+    newest = { path, at };
+  }
+  return newest?.path ?? null;
+}
+
+async function isQFunction(path: string): Promise<boolean> {
+  return readModelConfig(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function readModelConfig(path: string): Promise<ModelConfig> {
+  const file = resolve(path, 'config.json');
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (cause) {
+    throw new BoqError(
+      'BOQ_FILE_NOT_FOUND',
+      `Expected a trained model, but ${file} does not exist: give the --out folder of train.js.`,
+      { cause },
+    );
+  }
+  try {
+    const config = JSON.parse(text) as ModelConfig;
+    if (config.kind === 'iql') return config;
+  } catch {
+    // Told below.
+  }
+  throw new BoqError(
+    'BOQ_FILE_CORRUPT',
+    `Expected ${file} to describe a Q-function of kind "iql": train it again.`,
+  );
+}
+
+/** Tasks of the data that a model names; data that is gone names none. */
+async function tasksOf(config: ModelConfig): Promise<string[]> {
+  const manifests = await Promise.all(config.data.map(({ path }) => readManifest(path)));
+  return [...new Set(manifests.flatMap((manifest) => manifest?.taskNames ?? []))].sort();
+}

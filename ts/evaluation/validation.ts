@@ -1,0 +1,134 @@
+/** Finds the override margin of a model on validation seeds, or takes the one found under the same conditions. */
+import { bestOfQ } from '../agent/selectors/best-of-q.js';
+import { BoqError } from '../core/errors.js';
+import { FolderRun } from '../store/run.js';
+import {
+  chooseMargin,
+  defaultMarginGrid,
+  type MarginConditions,
+  type MarginOutcome,
+  marginOutcome,
+  marginRule,
+  readMargin,
+  sweepMargins,
+  writeMargin,
+} from './margin.js';
+import type { OpenModel } from './models.js';
+import { type EpisodeSource, type PlanProgress, runPlan } from './runner.js';
+import { describeRun, episodeKeys, type SeedRange, type Stage } from './stage.js';
+
+export interface ValidationOptions {
+  /** Task names and @sets; default: the evaluated tasks. */
+  tasks?: readonly string[];
+  /** Must lie apart from the evaluated seeds. Default 10,000 to 10,009. */
+  seeds?: SeedRange;
+  repeats?: number;
+  /** Margins to choose from, at least 0. */
+  grid?: readonly number[];
+}
+
+export interface ValidationStage {
+  tasks: string[];
+  seeds: SeedRange;
+  repeats: number;
+  grid: number[];
+}
+
+const defaultSeeds: SeedRange = { from: 10_000, to: 10_009 };
+
+/**
+ * @param inUse false where no margin has to be found, so that the seeds may be anything
+ * @throws BOQ_USAGE where a validation episode would be evaluated as well
+ */
+export function resolveValidation(stage: Stage, options: ValidationOptions, inUse: boolean): ValidationStage {
+  const { seeds = defaultSeeds, repeats = 1, grid = defaultMarginGrid } = options;
+  const tasks = options.tasks ? stage.benchmark.resolveTasks(options.tasks) : stage.tasks;
+  const overlap = seeds.from <= stage.seeds.to && stage.seeds.from <= seeds.to;
+  if (inUse && overlap && tasks.some((task) => stage.tasks.includes(task))) {
+    throw new BoqError(
+      'BOQ_USAGE',
+      `Expected validation seeds apart from the evaluated ones, got ${seeds.from}-${seeds.to} and ` +
+        `${stage.seeds.from}-${stage.seeds.to}: a setting chosen on the seeds that measure it flatters itself.`,
+    );
+  }
+  if (grid.length === 0 || !grid.every((margin) => margin >= 0 && Number.isFinite(margin))) {
+    throw new BoqError(
+      'BOQ_USAGE',
+      `Expected margins of at least 0 to choose from, got ${grid.join(', ') || 'none'}.`,
+    );
+  }
+  return { tasks, seeds, repeats, grid: [...new Set(grid)].sort((a, b) => a - b) };
+}
+
+export interface ValidateMarginOptions {
+  stage: Stage;
+  validation: ValidationStage;
+  model: OpenModel;
+  source: EpisodeSource;
+  /** Run folder for the validation episodes. */
+  folder: string;
+  signal?: AbortSignal;
+  onProgress?: (progress: PlanProgress & { stage: string }) => void;
+}
+
+/**
+ * The margin for these conditions. A model with a folder keeps it there as margin.json, with what the sweep showed.
+ * @throws as runPlan; a validation episode that was given up is an error here, since the choice would be off
+ */
+export async function validateMargin(options: ValidateMarginOptions): Promise<number> {
+  const { stage, validation, model } = options;
+  const conditions: MarginConditions = {
+    model: model.id,
+    benchmark: stage.benchmark.name,
+    ...validation,
+    policy: stage.proposer.name,
+    n: stage.n,
+    maxSteps: stage.limits.maxSteps,
+    seed: stage.seed,
+  };
+  const known = model.folder ? await readMargin(model.folder, conditions) : null;
+  if (known) return known.margin;
+  const points = await sweep(options);
+  const { margin, rows } = chooseMargin(points);
+  if (model.folder)
+    await writeMargin(model.folder, { version: 1, margin, rule: marginRule, conditions, rows });
+  return margin;
+}
+
+async function sweep({
+  stage,
+  validation,
+  model,
+  source,
+  folder,
+  signal,
+  onProgress,
+}: ValidateMarginOptions) {
+  const { grid, ...episodes } = validation;
+  const own: Stage = { ...stage, ...episodes };
+  const run = await FolderRun.create(
+    folder,
+    await describeRun('evaluate', own, { selectors: ['best-of-q'], grid }),
+  );
+  const count = episodeKeys(own, { selector: '', generation: model.id }).length;
+  return sweepMargins(count, grid, async (margin, chosen) => {
+    const selector = bestOfQ(margin);
+    const all = episodeKeys(own, { selector: selector.name, generation: model.id });
+    const keys = chosen.map((index) => all[index]!);
+    const faults = await runPlan({
+      ...own,
+      run,
+      source,
+      plan: keys.map((key) => ({ key, selector, critic: model.critic })),
+      ...(signal ? { signal } : {}),
+      onProgress: (progress) => onProgress?.({ ...progress, stage: `margin ${margin}` }),
+    });
+    if (faults[0]) throw faults[0].error;
+    return Promise.all(
+      keys.map(async (key): Promise<MarginOutcome> => {
+        const record = (await run.find(key))!;
+        return marginOutcome(record, await run.steps(record));
+      }),
+    );
+  });
+}
