@@ -57,7 +57,13 @@ export function installHooks(api: PageApi): void {
   const longestMs = 700;
   const deepest = 3;
   const due = new Map<number, number>();
+  const ticking = new Map<number, number>();
   let generation = 0;
+  // Either function clears either kind of timer.
+  const forget = (id: number): void => {
+    due.delete(id);
+    ticking.delete(id);
+  };
   const originalSetTimeout = window.setTimeout;
   const originalClearTimeout = window.clearTimeout;
   const wrapped = function (
@@ -87,13 +93,34 @@ export function installHooks(api: PageApi): void {
   };
   window.setTimeout = wrapped as unknown as typeof window.setTimeout;
   window.clearTimeout = ((id?: number) => {
-    if (id !== undefined) due.delete(id);
+    if (id !== undefined) forget(id);
     originalClearTimeout.call(window, id);
   }) as typeof window.clearTimeout;
+  // Older libraries animate with a short interval that they clear at the end. One that goes on is a clock.
+  const longestAnimationMs = 1500;
+  const originalSetInterval = window.setInterval;
+  const originalClearInterval = window.clearInterval;
+  window.setInterval = ((handler: TimerHandler, delay?: number, ...rest: unknown[]): number => {
+    const id = Number(Reflect.apply(originalSetInterval, window, [handler, delay, ...rest]));
+    if ((Number(delay) || 0) < 100) ticking.set(id, performance.now() + longestAnimationMs);
+    return id;
+  }) as unknown as typeof window.setInterval;
+  window.clearInterval = ((id?: number) => {
+    if (id !== undefined) forget(id);
+    originalClearInterval.call(window, id);
+  }) as typeof window.clearInterval;
+
   api.later = (callback, ms) => void originalSetTimeout.call(window, callback, ms);
   api.pendingTimers = () => {
-    let last = 0;
-    for (const time of due.values()) last = Math.max(last, time - performance.now() + 1);
-    return last;
+    const now = performance.now();
+    for (const [id, end] of ticking) if (end < now) ticking.delete(id);
+    // A busy machine fires late; a timer that does not come at all must not hold up the agent.
+    for (const [id, end] of due) if (end + longestMs < now) due.delete(id);
+    return ticking.size + due.size;
   };
+
+  // A blinking caret would make two pictures of one state differ.
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(':root { caret-color: transparent; }');
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 }

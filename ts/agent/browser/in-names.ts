@@ -69,10 +69,21 @@ export function installNames(api: PageApi): void {
     return '';
   };
 
+  // A label's own words, without those of the controls inside it.
+  const wordsOfLabel = (label: Element): string => {
+    if (!label.querySelector('select,textarea,button,input')) return api.textOf(label);
+    const parts = Array.from(label.childNodes, (node) => {
+      if (node.nodeType === 3) return node.textContent ?? '';
+      if (node.nodeType !== 1 || (node as Element).matches('select,textarea,button,input')) return '';
+      return wordsOfLabel(node as Element);
+    });
+    return fold(parts.join(' '));
+  };
+
   const labelsOf = (element: Element): string => {
     const labels = (element as HTMLInputElement).labels;
     if (!labels?.length) return '';
-    return fold(Array.from(labels, (label) => api.textOf(label)).join(' '));
+    return fold(Array.from(labels, wordsOfLabel).join(' '));
   };
 
   // Text directly before or after a field that has no label of its own: "Name: [____]", "[x] tea".
@@ -197,7 +208,7 @@ export function installNames(api: PageApi): void {
     const labelled = attribute(element, 'aria-labelledby')
       .split(' ')
       .map((id) => (id ? (element.getRootNode() as Document).getElementById?.(id) : null))
-      .map((label) => (label ? api.textOf(label) : ''))
+      .map((label) => (label ? wordsOfLabel(label) : ''))
       .join(' ');
     const explicit = fold(labelled) || attribute(element, 'aria-label');
     if (explicit) return explicit;

@@ -31,12 +31,13 @@ export function installSettle(api: PageApi): void {
         if (late()) return 'cap';
         const before = changes;
         await nextFrame();
+        // A page that moves on and on by itself is not waited for as long as one that still loads.
+        const moving = (changes !== before || animating()) && performance.now() - started < 1500;
         const busy =
-          changes !== before ||
+          moving ||
           document.readyState !== 'complete' ||
           api.pendingRequests() > 0 ||
-          api.pendingTimers() > 0 ||
-          animating();
+          api.pendingTimers() > 0;
         quiet = busy ? 0 : quiet + 1;
       }
       return 'quiet';

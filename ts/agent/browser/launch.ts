@@ -8,6 +8,7 @@ import { delimiter, join } from 'node:path';
 import puppeteer, { type Browser } from 'puppeteer';
 import { BoqError } from '../../core/errors.js';
 import { recordedBrowser } from '../../core/setup-paths.js';
+import { pageScript } from './page-script.js';
 
 export interface LaunchOptions {
   /** Path of the browser; otherwise BOQ_BROWSER, the one that set-up found, the system's Chrome or Chromium, Puppeteer's own download. */
@@ -66,10 +67,29 @@ export function needsNoSandbox(): boolean {
 
 const running = new Set<{ browser: Browser; profile: string | null }>();
 
+/** Kills the browser with its helpers; each browser leads a process group of its own. */
+function kill(browser: Browser): void {
+  const pid = browser.process()?.pid;
+  if (!pid) return;
+  try {
+    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL');
+  } catch {
+    // Gone already.
+  }
+}
+
+function removeProfile(profile: string): void {
+  try {
+    rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
+  } catch {
+    // A helper process wrote into it while it was removed; the next start sweeps it.
+  }
+}
+
 function killAll(): void {
-  for (const entry of running) {
-    entry.browser.process()?.kill('SIGKILL');
-    if (entry.profile) rmSync(entry.profile, { recursive: true, force: true, maxRetries: 3 });
+  for (const { browser, profile } of running) {
+    kill(browser);
+    if (profile) removeProfile(profile);
   }
   running.clear();
 }
@@ -101,9 +121,30 @@ function sweepProfiles(): void {
       process.kill(owner, 0);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') continue;
-      rmSync(join(tmpdir(), name), { recursive: true, force: true });
+      removeProfile(join(tmpdir(), name));
     }
   }
+}
+
+/** Puts the page script into every tab and window before its first document runs, also into those that pages open. */
+async function prepareDocuments(browser: Browser): Promise<void> {
+  const root = await browser.target().createCDPSession();
+  root.on('Target.attachedToTarget', ({ sessionId }) => {
+    const session = root.connection()?.session(sessionId);
+    if (!session) return;
+    const gone = (): undefined => undefined;
+    session.send('Page.enable').catch(gone);
+    session
+      .send('Page.addScriptToEvaluateOnNewDocument', { source: pageScript, runImmediately: true })
+      .catch(gone);
+    session.send('Runtime.runIfWaitingForDebugger').catch(gone);
+  });
+  await root.send('Target.setAutoAttach', {
+    autoAttach: true,
+    waitForDebuggerOnStart: true,
+    flatten: true,
+    filter: [{ type: 'page' }],
+  });
 }
 
 /**
@@ -162,7 +203,7 @@ export async function launchBrowser(
       ],
     });
   } catch (error) {
-    if (profile) rmSync(profile, { recursive: true, force: true, maxRetries: 3 });
+    if (profile) removeProfile(profile);
     throw new BoqError(
       'BOQ_BROWSER',
       `expected ${executablePath} to start, but ${String((error as Error).message).split('\n')[0]}`,
@@ -184,10 +225,18 @@ export async function launchBrowser(
     const patience = new Promise<'late'>((resolve) => setTimeout(resolve, 3000, 'late').unref());
     await Promise.race([browser.close().catch(() => undefined), patience]);
     if (gone && (await Promise.race([gone, patience])) === 'late') {
-      child?.kill('SIGKILL');
+      kill(browser);
       await gone;
     }
-    if (profile) rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+    if (profile) removeProfile(profile);
   };
+  try {
+    await prepareDocuments(browser);
+  } catch (error) {
+    await close();
+    throw new BoqError('BOQ_BROWSER', `expected ${executablePath} to answer, but ${String(error)}`, {
+      cause: error,
+    });
+  }
   return { browser, close };
 }

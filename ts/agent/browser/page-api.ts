@@ -31,7 +31,7 @@ export interface PageApi {
   shadowRoots: WeakMap<Element, ShadowRoot>;
   /** Requests of this document that wait for an answer. */
   pendingRequests(): number;
-  /** Milliseconds until the last of the short timers that an action has started is due; 0 where none waits. */
+  /** Short timers that have been started and have not fired yet. */
   pendingTimers(): number;
   /** setTimeout outside the page's bookkeeping. */
   later(callback: () => void, ms: number): void;

@@ -134,7 +134,8 @@ export class BrowserSession implements ActionSurface {
     this.startUrl = url;
     const fault = await this.tab.goto(url);
     if (fault) throw new BoqError('BOQ_BROWSER', `expected ${url} to load, got ${fault}`);
-    await this.tab.forgetHistory();
+    // Where the last episode left the mouse must not show.
+    await Promise.all([this.tab.forgetHistory(), this.tab.mouse('mouseMoved', { x: 0, y: 0 })]);
     this.#events = [];
     this.#lastPoint = { x: 0, y: 0 };
   }

@@ -59,7 +59,6 @@ export class Tab {
     const [, frames] = await Promise.all([
       cdp.send('Page.enable'),
       cdp.send('Page.getFrameTree'),
-      cdp.send('Page.addScriptToEvaluateOnNewDocument', { source: pageScript, runImmediately: true }),
       cdp.send('Emulation.setFocusEmulationEnabled', { enabled: true }),
     ]);
     tab.#mainFrame = frames.frameTree.frame.id;

@@ -11,6 +11,7 @@ import { PageEnvironment } from '../../agent/browser/environment.js';
 import type { BrowserSession } from '../../agent/browser/session.js';
 import type { Episode, Verdict } from '../../agent/types.js';
 import { BoqError } from '../../core/errors.js';
+import { miniwobFolder } from '../../core/setup-paths.js';
 import type { Action, ActionResult, Point } from '../../store/types.js';
 import { miniwobSets } from './miniwob-sets.js';
 import { type Benchmark, resolveNames } from './types.js';
@@ -96,7 +97,7 @@ export class Miniwob implements Benchmark {
   #tasks: string[] | null = null;
 
   /** @param htmlFolder the `html` folder of the MiniWoB++ distribution. */
-  constructor(htmlFolder: string) {
+  constructor(htmlFolder: string = miniwobFolder) {
     this.#folder = htmlFolder;
   }
 
