@@ -1,0 +1,97 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { isBoqError } from '../../ts/core/errors.js';
+import { type Experiment, runExperiment } from '../../ts/evaluation/experiment.js';
+import { writeTinyCheckpoint } from '../../ts/learning/tiny-checkpoint.js';
+import { writeReport } from '../../ts/report/write.js';
+
+/** The demonstration's shape, as small as it gets. */
+const experiment: Experiment = {
+  benchmark: 'miniwob',
+  policy: 'page',
+  n: 3,
+  training: {
+    tasks: ['click-button', 'click-checkboxes'],
+    repeats: 1,
+    selector: 'epsilon-greedy@epsilon=0.5',
+    draws: [
+      { seed: 1, seeds: { from: 0, to: 2 } },
+      { seed: 2, seeds: { from: 100, to: 102 } },
+    ],
+    config: { steps: 8, projection: 8, hidden: [8], validationFraction: 0 },
+  },
+  validation: { tasks: ['click-button', 'click-checkboxes'], seeds: { from: 10_000, to: 10_000 } },
+  questions: [
+    { part: 'seeds', tasks: ['click-button', 'click-checkboxes'], seeds: { from: 20_000, to: 20_001 } },
+  ],
+  selectors: ['prompting', 'best-of-q', 'best-of-q@margin=auto'],
+  controls: ['best-of-q'],
+  references: [{ policy: 'page-sampled', temperature: 0.5 }],
+};
+
+describe('a whole experiment', () => {
+  let root: string;
+  let checkpoint: string;
+  const options = () => ({ name: 'small', root, embedder: checkpoint, workers: 3 });
+  const attempts = async (): Promise<number> => {
+    const runs = await readdir(join(root, 'runs'), { recursive: true });
+    return runs.filter((path) => path.endsWith('attempt.json')).length;
+  };
+
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'boq-experiment-'));
+    checkpoint = join(root, 'models', 'tiny');
+    await writeTinyCheckpoint(checkpoint);
+  });
+  after(() => rm(root, { recursive: true }));
+
+  it('stops when asked to, at any stage, and goes on', async () => {
+    for (const stop of ['collect', 'embed', 'train']) {
+      const abort = new AbortController();
+      try {
+        await runExperiment(experiment, {
+          ...options(),
+          signal: abort.signal,
+          onProgress: ({ stage }) => {
+            if (stage.startsWith(stop)) abort.abort();
+          },
+        });
+        expect.fail(`nothing stopped during ${stop}`);
+      } catch (error) {
+        expect(isBoqError(error, 'BOQ_ABORTED'), String(error)).to.equal(true);
+      }
+    }
+  });
+
+  it('goes from episodes to a report on every selector, control and reference', async () => {
+    const stages = new Set<string>();
+    const { runs, faults } = await runExperiment(experiment, {
+      ...options(),
+      onProgress: ({ stage }) => stages.add(stage.split(' ')[0]!),
+    });
+    expect(faults).to.deep.equal([]);
+    const written = await writeReport({ paths: runs, out: join(root, 'report.html') });
+    const [evaluation] = written.data.evaluations;
+    expect(written.data.evaluations).to.have.length(1);
+    expect(evaluation!.estimand).to.equal('unseen-seeds');
+    const entries = new Map(evaluation!.entries.map((entry) => [entry.label, entry]));
+    expect(entries.get('prompting')!.summary.episodes).to.equal(4);
+    expect(entries.get('best-of-q')!.summary.pairs).to.equal(8);
+    const roles = evaluation!.entries.map((entry) => entry.role);
+    expect(roles.filter((role) => role === 'control')).to.have.length(2);
+    expect(roles.filter((role) => role === 'reference')).to.have.length(1);
+    // A constant Q ties everywhere, and the policy's first candidate is what prompting takes.
+    const constant = evaluation!.entries.find((entry) => entry.label.includes('constant'))!;
+    expect(constant.summary.difference).to.equal(0);
+    expect(await readFile(written.path, 'utf8')).to.include('page-sampled');
+  });
+
+  it('finds everything done the second time', async () => {
+    const before = await attempts();
+    const result = await runExperiment(experiment, options());
+    expect(result.runs).to.have.length(3);
+    expect(await attempts()).to.equal(before);
+  });
+});

@@ -1,0 +1,249 @@
+/**
+ * A whole experiment: collect, embed, train, evaluate, for one policy and any number of independent trainings. Each
+ * stage is the stage of that name with a folder of its own; what is complete is left as it is, so an experiment that
+ * was interrupted goes on where it stopped.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BoqError } from '../core/errors.js';
+import { embedRun } from '../learning/embed-run.js';
+import { Embedder } from '../learning/embedder.js';
+import type { ModelConfig } from '../learning/model-card.js';
+import { openRunSource } from '../learning/run-source.js';
+import { train } from '../learning/train.js';
+import type { NativeTrainConfig } from '../native/surface.js';
+import { collect } from './collect.js';
+import { type EvaluatedWith, evaluate, type ValidationOptions } from './evaluate.js';
+import { constantModel, ModelSet } from './models.js';
+import type { PlanFault, PlanProgress } from './runner.js';
+import type { SeedRange } from './stage.js';
+
+export interface PolicyChoice {
+  policy: string;
+  temperature?: number;
+}
+
+/** What is done, declared; the same declaration gives the same figures. */
+export interface Experiment extends PolicyChoice {
+  benchmark: string;
+  /** Candidates a step. */
+  n: number;
+  training: {
+    tasks: readonly string[];
+    repeats: number;
+    /** How actions are chosen while collecting. */
+    selector: string;
+    /** One entry an independent training: episode seeds, and the seed of its draws and its networks. */
+    draws: readonly { seed: number; seeds: SeedRange }[];
+    /** Hyper-parameters that differ from the default preset. */
+    config?: NativeTrainConfig;
+  };
+  /** Where every choice of a setting is made. */
+  validation: Pick<ValidationOptions, 'tasks' | 'seeds'>;
+  /** Tasks and seeds to measure on. */
+  questions: readonly { part: string; tasks: readonly string[]; seeds: SeedRange }[];
+  /** Selectors measured with every training's model. */
+  selectors: readonly string[];
+  /** Selectors measured with models that must gain nothing: one that is constant, one trained on shuffled rewards. */
+  controls: readonly string[];
+  /** Other policies measured beside, by plain prompting. */
+  references: readonly PolicyChoice[];
+}
+
+export interface ExperimentOptions {
+  /** Prefix of all folders: runs/NAME-..., models/NAME... */
+  name: string;
+  /** Where runs/ and models/ lie; default the current folder. */
+  root?: string;
+  /** Checkpoint folder of the embedder. */
+  embedder: string;
+  /** Episodes at a time. */
+  workers?: number;
+  device?: string;
+  signal?: AbortSignal;
+  onProgress?: (progress: ExperimentProgress) => void;
+}
+
+export interface ExperimentProgress {
+  /** What is being done, e.g. 'collect demo-train'. Changes from stage to stage. */
+  stage: string;
+  done: number;
+  total: number;
+  note: string;
+}
+
+export interface ExperimentResult {
+  /** Folders of the evaluation runs, for a report. */
+  runs: string[];
+  /** Episodes that could not be played; the experiment then stopped early. */
+  faults: PlanFault[];
+}
+
+/**
+ * Runs an experiment, or what is left of it.
+ * @throws those of the stages; BOQ_ABORTED
+ */
+export async function runExperiment(
+  experiment: Experiment,
+  options: ExperimentOptions,
+): Promise<ExperimentResult> {
+  const conductor = new Conductor(experiment, options);
+  try {
+    return { runs: await conductor.conduct(), faults: [] };
+  } catch (error) {
+    if (error instanceof MissingEpisodes) return { runs: [], faults: error.faults };
+    throw error;
+  }
+}
+
+/** Ends the experiment at the stage whose episodes are missing: later figures would rest on them. */
+class MissingEpisodes extends Error {
+  readonly faults: PlanFault[];
+
+  constructor(faults: PlanFault[]) {
+    super('episodes are missing');
+    this.faults = faults;
+  }
+}
+
+class Conductor {
+  readonly #experiment: Experiment;
+  readonly #options: ExperimentOptions;
+
+  constructor(experiment: Experiment, options: ExperimentOptions) {
+    this.#experiment = experiment;
+    this.#options = options;
+  }
+
+  async conduct(): Promise<string[]> {
+    const { draws } = this.#experiment.training;
+    const trainings: { model: string; control: string }[] = [];
+    for (const [index, { seed, seeds }] of draws.entries()) {
+      const suffix = draws.length > 1 ? `-${index + 1}` : '';
+      const run = this.#path('runs', `-train${suffix}`);
+      const model = this.#path('models', `${suffix}`);
+      const control = this.#path('runs', `-shuffled${suffix}`);
+      await this.#collect(run, seed, seeds);
+      const data = await this.#embed(run);
+      await this.#train(model, data, { seed });
+      await this.#train(control, data, { seed, shuffleRewards: true });
+      trainings.push({ model, control });
+    }
+    return this.#evaluateAll(trainings);
+  }
+
+  async #evaluateAll(trainings: readonly { model: string; control: string }[]): Promise<string[]> {
+    const { questions, selectors, controls, references, policy, temperature } = this.#experiment;
+    const { embedder, device } = this.#options;
+    await using set = new ModelSet({ embedder, ...(device === undefined ? {} : { device }) });
+    const models: EvaluatedWith[] = [];
+    const shuffled: EvaluatedWith[] = [];
+    for (const { model, control } of trainings) {
+      models.push({ ...(await set.open(model)), control: null });
+      shuffled.push({ ...(await set.open(control)), control: 'shuffled rewards' });
+    }
+    const constant = { ...constantModel(models[0]?.trainingTasks ?? []), control: 'constant' };
+    const own: PolicyChoice = { policy, ...(temperature === undefined ? {} : { temperature }) };
+    const runs: string[] = [];
+    for (const question of questions) {
+      const { part } = question;
+      runs.push(await this.#evaluate(part, question, own, selectors, models));
+      runs.push(await this.#evaluate(`${part}-controls`, question, own, controls, [...shuffled, constant]));
+      for (const [index, reference] of references.entries()) {
+        const name = `${part}-reference${references.length > 1 ? `-${index + 1}` : ''}`;
+        runs.push(await this.#evaluate(name, question, reference, ['prompting'], []));
+      }
+    }
+    return runs;
+  }
+
+  async #collect(out: string, seed: number, seeds: SeedRange): Promise<void> {
+    const { training, benchmark, n, policy, temperature } = this.#experiment;
+    const { faults } = await collect({
+      ...{ benchmark, n, policy, seed, seeds, out },
+      ...(temperature === undefined ? {} : { temperature }),
+      tasks: training.tasks,
+      repeats: training.repeats,
+      selector: training.selector,
+      ...this.#playing('collect', out),
+    });
+    if (faults.length > 0) throw new MissingEpisodes(faults);
+  }
+
+  /** The embedding folder of a run. */
+  async #embed(run: string): Promise<string> {
+    const { embedder: path, device, signal } = this.#options;
+    await using embedder = await Embedder.load({ path, ...(device === undefined ? {} : { device }) });
+    const { folder } = await embedRun(await openRunSource(run), embedder, {
+      ...(signal ? { signal } : {}),
+      onProgress: ({ steps, totalSteps, embeddedPerSecond }) =>
+        this.#tell('embed', run, steps, totalSteps, `${Math.round(embeddedPerSecond)} rows/s`),
+    });
+    return folder;
+  }
+
+  async #train(out: string, data: string, config: NativeTrainConfig): Promise<void> {
+    if (await isTrained(out)) return;
+    const { signal, device } = this.#options;
+    const { summary } = await train({
+      data: [data],
+      out,
+      config: { ...this.#experiment.training.config, ...config },
+      resume: true,
+      ...(device === undefined ? {} : { device }),
+      ...(signal ? { signal } : {}),
+      onProgress: ({ step, steps }) => this.#tell('train', out, step, steps, ''),
+    });
+    if (summary.stopped) throw new BoqError('BOQ_ABORTED', `Training of ${out} was stopped; it can go on.`);
+  }
+
+  async #evaluate(
+    part: string,
+    { tasks, seeds }: { tasks: readonly string[]; seeds: SeedRange },
+    policy: PolicyChoice,
+    selectors: readonly string[],
+    models: readonly EvaluatedWith[],
+  ): Promise<string> {
+    const { benchmark, n, validation } = this.#experiment;
+    const out = this.#path('runs', `-${part}`);
+    const { run, faults } = await evaluate({
+      ...{ benchmark, n, tasks, seeds, selectors, models, validation, out },
+      ...policy,
+      ...this.#playing('evaluate', out),
+    });
+    if (faults.length > 0) throw new MissingEpisodes(faults);
+    return run;
+  }
+
+  #path(kind: 'runs' | 'models', name: string): string {
+    return join(this.#options.root ?? '.', kind, `${this.#options.name}${name}`);
+  }
+
+  #playing(stage: string, out: string) {
+    const { workers, signal } = this.#options;
+    return {
+      ...(workers === undefined ? {} : { workers }),
+      ...(signal ? { signal } : {}),
+      onProgress: (progress: PlanProgress & { stage: string }) => {
+        const { done, total, played, successes } = progress;
+        const note = played > 0 ? `success ${((100 * successes) / played).toFixed(1)} %` : '';
+        this.#tell(progress.stage || stage, out, done, total, note);
+      },
+    };
+  }
+
+  #tell(verb: string, folder: string, done: number, total: number, note: string): void {
+    const name = folder.split('/').at(-1) ?? folder;
+    this.#options.onProgress?.({ stage: `${verb} ${name}`, done, total, note });
+  }
+}
+
+/** True where a model folder holds a training that reached its last step. */
+async function isTrained(model: string): Promise<boolean> {
+  try {
+    const { steps, config } = JSON.parse(await readFile(join(model, 'config.json'), 'utf8')) as ModelConfig;
+    return steps >= Number(config.steps);
+  } catch {
+    return false;
+  }
+}

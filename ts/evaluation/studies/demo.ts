@@ -1,0 +1,24 @@
+import type { Experiment } from '../experiment.js';
+
+/** The demonstration: one training on 1,800 episodes, measured on other seeds and on other tasks. */
+export function demo(seed: number): Experiment {
+  return {
+    benchmark: 'miniwob',
+    policy: 'page',
+    n: 3,
+    training: {
+      tasks: ['@demo-train'],
+      repeats: 2,
+      selector: 'epsilon-greedy@epsilon=0.5',
+      draws: [{ seed, seeds: { from: 0, to: 29 } }],
+    },
+    validation: { tasks: ['@demo-train'], seeds: { from: 10_000, to: 10_004 } },
+    questions: [
+      { part: 'seeds', tasks: ['@demo-train'], seeds: { from: 20_000, to: 20_009 } },
+      { part: 'tasks', tasks: ['@demo-unseen'], seeds: { from: 20_000, to: 20_004 } },
+    ],
+    selectors: ['prompting', 'random', 'best-of-q', 'best-of-q@margin=auto'],
+    controls: ['best-of-q@margin=auto'],
+    references: [{ policy: 'page-sampled', temperature: 0.5 }],
+  };
+}

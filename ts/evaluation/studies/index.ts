@@ -1,0 +1,24 @@
+/** Declared experiments by name: what a committed figure rests on. */
+import { BoqError } from '../../core/errors.js';
+import { nearestNames } from '../../core/nearest.js';
+import type { Experiment } from '../experiment.js';
+import * as selectionGain from './selection-gain.js';
+
+export { demo } from './demo.js';
+
+const studies: Readonly<Record<string, Experiment>> = {
+  'gain-page': selectionGain.page,
+  'gain-page-sampled': selectionGain.pageSampled,
+};
+
+export const studyNames: readonly string[] = Object.keys(studies);
+
+/** @throws BOQ_USAGE with the nearest name */
+export function findStudy(name: string): Experiment {
+  const study = Object.hasOwn(studies, name) ? studies[name] : undefined;
+  if (study) return study;
+  throw new BoqError(
+    'BOQ_USAGE',
+    `Unknown study "${name}": did you mean ${nearestNames(name, studyNames)[0]}?`,
+  );
+}

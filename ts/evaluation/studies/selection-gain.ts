@@ -1,0 +1,36 @@
+import type { Experiment, PolicyChoice } from '../experiment.js';
+
+/**
+ * Does selection by Q gain over the policy's own choice? Three independent trainings (episodes and networks), 20 test
+ * seeds of each training task and 10 of each unseen task.
+ */
+function selectionGain(policy: PolicyChoice): Experiment {
+  return {
+    ...policy,
+    benchmark: 'miniwob',
+    n: 3,
+    training: {
+      tasks: ['@demo-train'],
+      repeats: 2,
+      selector: 'epsilon-greedy@epsilon=0.5',
+      draws: [0, 1, 2].map((index) => ({
+        seed: index + 1,
+        seeds: { from: 100 * index, to: 100 * index + 29 },
+      })),
+    },
+    validation: { tasks: ['@demo-train'], seeds: { from: 10_000, to: 10_009 } },
+    questions: [
+      { part: 'seeds', tasks: ['@demo-train'], seeds: { from: 21_000, to: 21_019 } },
+      { part: 'tasks', tasks: ['@demo-unseen'], seeds: { from: 21_000, to: 21_009 } },
+    ],
+    selectors: ['prompting', 'random', 'best-of-q', 'best-of-q@margin=auto'],
+    controls: ['best-of-q@margin=auto'],
+    references: [],
+  };
+}
+
+/** Against the policy that puts its own best candidate first. */
+export const page = selectionGain({ policy: 'page' });
+
+/** Against the policy that draws its candidates, as a language model that samples does. */
+export const pageSampled = selectionGain({ policy: 'page-sampled', temperature: 0.5 });
