@@ -27,7 +27,7 @@ const experiment: Experiment = {
     { part: 'seeds', tasks: ['click-button', 'click-checkboxes'], seeds: { from: 20_000, to: 20_001 } },
   ],
   selectors: ['prompting', 'best-of-q', 'best-of-q@margin=auto'],
-  controls: ['best-of-q'],
+  controls: { shuffled: ['best-of-q'], constant: ['best-of-q'] },
   references: [{ policy: 'page-sampled', temperature: 0.5 }],
 };
 
@@ -91,7 +91,7 @@ describe('a whole experiment', () => {
   it('finds everything done the second time', async () => {
     const before = await attempts();
     const result = await runExperiment(experiment, options());
-    expect(result.runs).to.have.length(3);
+    expect(result.runs).to.have.length(4);
     expect(await attempts()).to.equal(before);
   });
 });

@@ -13,10 +13,11 @@ import { openRunSource } from '../learning/run-source.js';
 import { train } from '../learning/train.js';
 import type { NativeTrainConfig } from '../native/surface.js';
 import { collect } from './collect.js';
-import { type EvaluatedWith, evaluate, type ValidationOptions } from './evaluate.js';
+import { type EvaluatedWith, evaluate } from './evaluate.js';
 import { constantModel, ModelSet } from './models.js';
 import type { PlanFault, PlanProgress } from './runner.js';
 import type { SeedRange } from './stage.js';
+import type { ValidationOptions } from './validation.js';
 
 export interface PolicyChoice {
   policy: string;
@@ -39,13 +40,13 @@ export interface Experiment extends PolicyChoice {
     config?: NativeTrainConfig;
   };
   /** Where every choice of a setting is made. */
-  validation: Pick<ValidationOptions, 'tasks' | 'seeds'>;
+  validation: Required<Pick<ValidationOptions, 'tasks' | 'seeds'>>;
   /** Tasks and seeds to measure on. */
   questions: readonly { part: string; tasks: readonly string[]; seeds: SeedRange }[];
   /** Selectors measured with every training's model. */
   selectors: readonly string[];
-  /** Selectors measured with models that must gain nothing: one that is constant, one trained on shuffled rewards. */
-  controls: readonly string[];
+  /** Selectors measured with models that must gain nothing: trained on shuffled rewards, or the same for everything. */
+  controls: { shuffled: readonly string[]; constant: readonly string[] };
   /** Other policies measured beside, by plain prompting. */
   references: readonly PolicyChoice[];
 }
@@ -148,7 +149,8 @@ class Conductor {
     for (const question of questions) {
       const { part } = question;
       runs.push(await this.#evaluate(part, question, own, selectors, models));
-      runs.push(await this.#evaluate(`${part}-controls`, question, own, controls, [...shuffled, constant]));
+      runs.push(await this.#evaluate(`${part}-shuffled`, question, own, controls.shuffled, shuffled));
+      runs.push(await this.#evaluate(`${part}-constant`, question, own, controls.constant, [constant]));
       for (const [index, reference] of references.entries()) {
         const name = `${part}-reference${references.length > 1 ? `-${index + 1}` : ''}`;
         runs.push(await this.#evaluate(name, question, reference, ['prompting'], []));

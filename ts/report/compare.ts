@@ -70,13 +70,14 @@ function compareGroup(runs: readonly EvaluatedRun[], bootstrapSeed: number): Com
 function labelledEntries(runs: readonly EvaluatedRun[]): (LabelledEpisodes & { note: string })[] {
   const policies = new Set(runs.map(({ results }) => results.policy));
   const [mainPolicy] = policies;
+  const baseline = runs[0]?.results.baseline;
   const found = new Map<string, LabelledEpisodes & { note: string; seen: Set<string> }>();
   for (const { run, results, episodes } of runs) {
     for (const { record, played } of playedEntries(results, episodes)) {
       const { policy, generation } = record.key;
       const model = results.models.find(({ id }) => id === generation);
       const control = model?.control ?? null;
-      const isBaseline = played.label === results.baseline && policy === mainPolicy;
+      const isBaseline = played.label === baseline && policy === mainPolicy;
       const label = policy === mainPolicy ? played.label : `${played.label} of ${policy}`;
       const role = isBaseline ? 'baseline' : !model ? 'reference' : control ? 'control' : 'method';
       const note = [
@@ -84,6 +85,9 @@ function labelledEntries(runs: readonly EvaluatedRun[]): (LabelledEpisodes & { n
         `selector ${played.selector}`,
         `N = ${results.n}`,
         ...(model ? [`model ${model.path}`] : []),
+        ...(played.chosenMargin === null
+          ? []
+          : [`margin ${played.chosenMargin}, chosen on validation seeds`]),
         ...(control ? [`control: ${control}`] : []),
       ].join(', ');
       const entry = found.get(label) ?? { label, role, note, episodes: [], seen: new Set<string>() };

@@ -18,7 +18,7 @@ export function demo(seed: number): Experiment {
       { part: 'tasks', tasks: ['@demo-unseen'], seeds: { from: 20_000, to: 20_004 } },
     ],
     selectors: ['prompting', 'random', 'best-of-q', 'best-of-q@margin=auto'],
-    controls: ['best-of-q@margin=auto'],
+    controls: { shuffled: ['best-of-q@margin=auto'], constant: ['best-of-q'] },
     references: [{ policy: 'page-sampled', temperature: 0.5 }],
   };
 }

@@ -24,7 +24,7 @@ function selectionGain(policy: PolicyChoice): Experiment {
       { part: 'tasks', tasks: ['@demo-unseen'], seeds: { from: 21_000, to: 21_009 } },
     ],
     selectors: ['prompting', 'random', 'best-of-q', 'best-of-q@margin=auto'],
-    controls: ['best-of-q@margin=auto'],
+    controls: { shuffled: ['best-of-q@margin=auto'], constant: ['best-of-q'] },
     references: [],
   };
 }
