@@ -6,7 +6,8 @@ import { BoqError } from '../core/errors.js';
 import { hyperParameters, type Preset, parseHyperParameter, presets } from '../learning/hyper-parameters.js';
 import { describePlan, train } from '../learning/train.js';
 import { newestEmbeddedRun } from '../learning/training-data.js';
-import { runCommand } from './command.js';
+import { type CommandContext, runCommand } from './command.js';
+import { demonstrationRun } from './demonstration.js';
 import { startProgress } from './progress.js';
 
 interface TrainFlags {
@@ -49,7 +50,7 @@ export function main(argv: readonly string[]): Promise<number> {
         });
       }
       command.action(async (flags: TrainFlags) => {
-        const data = flags.data ?? [await defaultData()];
+        const data = flags.data ?? [await defaultData({ say, signal }, flags.device)];
         const out = flags.out ?? join('models', new Date().toISOString().slice(0, 19).replace(/[-:]/g, ''));
         const bar = startProgress('Training', 0);
         try {
@@ -97,8 +98,6 @@ function metricsNote(metrics: Record<string, number>): string {
     .join(', ');
 }
 
-async function defaultData(): Promise<string> {
-  const newest = await newestEmbeddedRun('runs');
-  if (newest !== null) return newest;
-  throw new BoqError('BOQ_DATA_EMPTY', 'no embedded run below runs/');
+async function defaultData(context: Pick<CommandContext, 'say' | 'signal'>, device: string): Promise<string> {
+  return (await newestEmbeddedRun('runs')) ?? demonstrationRun(context, device);
 }

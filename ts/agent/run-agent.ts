@@ -1,0 +1,149 @@
+/** The agent on a page of one's own: one task, one browser window, one run folder with the whole trace. */
+import { BoqError } from '../core/errors.js';
+import { gitCommit, packageVersion } from '../core/package.js';
+import { randomSource } from '../core/random.js';
+import { FolderRun } from '../store/run.js';
+import type { EpisodeKey, EpisodeRecord } from '../store/types.js';
+import { ActionRegistry } from './actions/registry.js';
+import { PageEnvironment } from './browser/environment.js';
+import { BrowserPool } from './browser/pool.js';
+import type { BrowserSession } from './browser/session.js';
+import { PageLocalizer } from './localizer/page.js';
+import { type EpisodeEvent, type RunEpisodeOptions, runEpisode } from './loop.js';
+import { createPolicy } from './policy/registry.js';
+import { createSelector } from './selectors/registry.js';
+import type { Critic, Localizer, Proposer, Selector, Verdict } from './types.js';
+
+export interface AgentOptions {
+  /** Where the task begins. */
+  url: string;
+  /** What is to be done, in words. */
+  task: string;
+  /** Run folder to write. */
+  out: string;
+  /** The task is done when the page shows this text; without it, it is done when the agent answers. */
+  successText?: string;
+  /** A policy's name, or one of your own. Default page. */
+  policy?: string | Proposer;
+  localizer?: Localizer;
+  /** A selector's specification, or one of your own. Default best-of-q. */
+  selector?: string | Selector;
+  /** For selectors that need scores: the critic and the name of its generation. */
+  model?: { critic: Critic; id: string };
+  actions?: ActionRegistry;
+  /** Candidates a step; default 3. */
+  n?: number;
+  /** Default 30. */
+  maxSteps?: number;
+  /** Milliseconds; default 10 minutes. */
+  maxMs?: number;
+  /** Seed of all draws; default 0. */
+  seed?: number;
+  viewport?: { width: number; height: number; deviceScaleFactor?: number };
+  headed?: boolean;
+  /** The user's own profile folder, with its cookies; otherwise a temporary one. */
+  profile?: string;
+  /** Values that must not be written to the trace. */
+  secrets?: readonly string[];
+  signal?: AbortSignal;
+  onEvent?: (event: EpisodeEvent) => void;
+  beforeAction?: RunEpisodeOptions['beforeAction'];
+}
+
+export interface AgentSummary {
+  /** Absolute path of the run. */
+  run: string;
+  record: EpisodeRecord;
+}
+
+/**
+ * Does one task.
+ * @throws BOQ_USAGE, BOQ_BROWSER_NOT_FOUND, BOQ_BROWSER, BOQ_RUN_EXISTS, BOQ_FILE_WRITE, BOQ_ABORTED
+ */
+export async function runAgent(options: AgentOptions): Promise<AgentSummary> {
+  const { url, task, secrets, seed = 0, n = 3, maxSteps = 30, maxMs = 600_000, model } = options;
+  const proposer =
+    typeof options.policy === 'object' ? options.policy : createPolicy(options.policy ?? 'page');
+  const selector =
+    typeof options.selector === 'object' ? options.selector : createSelector(options.selector ?? 'best-of-q');
+  const localizer = options.localizer ?? new PageLocalizer();
+  const viewport = { width: 1280, height: 720, deviceScaleFactor: 1, ...options.viewport };
+  if (selector.needsScores && !model) {
+    throw new BoqError(
+      'BOQ_USAGE',
+      `The selector ${selector.name} needs a trained model: give one with --model, or choose --selector prompting.`,
+    );
+  }
+  const critic = selector.needsScores && model ? model : null;
+  const generation = critic?.id ?? 'none';
+  const run = await FolderRun.create(
+    options.out,
+    {
+      kind: 'agent',
+      config: {
+        url,
+        task,
+        successText: options.successText ?? null,
+        policy: proposer.name,
+        localizer: localizer.name,
+        selector: selector.name,
+        generation,
+        ...{ n, maxSteps, maxMs, viewport },
+      },
+      seed,
+      versions: { '@boq/native': await packageVersion(), node: process.versions.node },
+      gitCommit: await gitCommit(),
+    },
+    secrets ? { secrets } : {},
+  );
+  const key: EpisodeKey = {
+    benchmark: 'agent',
+    task,
+    seed,
+    policy: proposer.name,
+    selector: selector.name,
+    generation,
+    repeat: (await run.committed()).size,
+  };
+  const pool = new BrowserPool({
+    size: 1,
+    headless: !options.headed,
+    viewport,
+    ...(options.profile === undefined ? {} : { profile: options.profile }),
+  });
+  try {
+    return await pool.use(async (session) => {
+      await session.begin(url);
+      const actions = options.actions ?? new ActionRegistry();
+      const judge = options.successText === undefined ? undefined : textJudge(session, options.successText);
+      const environment = new PageEnvironment(session, actions, judge);
+      const attempt = await run.begin(key, { instruction: task, startUrl: url });
+      try {
+        const end = await runEpisode({
+          episode: { instruction: task, startUrl: url, environment },
+          ...{ proposer, selector, localizer, n },
+          critic: critic?.critic ?? null,
+          limits: { maxSteps, maxMs },
+          random: (step, purpose) => randomSource([seed, task, key.repeat, step, purpose]),
+          recorder: attempt,
+          ...(options.signal ? { signal: options.signal } : {}),
+          ...(options.onEvent ? { onEvent: options.onEvent } : {}),
+          ...(options.beforeAction ? { beforeAction: options.beforeAction } : {}),
+        });
+        const { record } = await attempt.commit(end);
+        return { run: run.folder, record };
+      } finally {
+        await attempt.abandon();
+      }
+    });
+  } finally {
+    await pool.close();
+  }
+}
+
+/** Success as soon as the page shows the text. */
+function textJudge(session: BrowserSession, text: string): () => Promise<Verdict | null> {
+  const shows = `(document.body?.innerText ?? '').includes(${JSON.stringify(text)})`;
+  return async () =>
+    (await session.tab.evaluate<boolean>(shows)) ? { outcome: 'success', rawReward: null } : null;
+}

@@ -1,0 +1,176 @@
+/** agent.js: the agent does one task on a page and shows what it considers. */
+import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { pathToFileURL } from 'node:url';
+import type { EpisodeEvent } from '../agent/loop.js';
+import { runAgent } from '../agent/run-agent.js';
+import { createSelector, parseSelectorSpec } from '../agent/selectors/registry.js';
+import { BoqError } from '../core/errors.js';
+import { packageRoot } from '../core/setup-paths.js';
+import { ModelSet, newestModel, type OpenModel } from '../evaluation/models.js';
+import { describeAction } from '../report/data.js';
+import type { Candidate } from '../store/types.js';
+import { findCheckpoint } from './checkpoint.js';
+import { type CommandContext, integerOption, runCommand } from './command.js';
+import { demonstrationModel } from './demonstration.js';
+
+interface AgentFlags {
+  url?: string;
+  task?: string;
+  successText?: string;
+  n: number;
+  selector: string;
+  policy: string;
+  model?: string;
+  embedder?: string;
+  device: string;
+  steps: number;
+  seconds: number;
+  seed: number;
+  out?: string;
+  headed?: boolean;
+  profile?: string;
+  step?: boolean;
+  json?: boolean;
+  quiet?: boolean;
+}
+
+/** A page and a task for those who give none. */
+const demonstration = {
+  url: pathToFileURL(join(packageRoot, 'examples', 'pages', 'tea-shop.html')).href,
+  task: 'Select Green tea and Lemon, enter "Ada" into the field Name, and click Order.',
+  successText: 'Thank you, Ada: Green tea, Lemon.',
+};
+
+export function main(argv: readonly string[]): Promise<number> {
+  return runCommand(
+    'agent',
+    'Does one task on a web page: offers candidates at each step, and takes the one with the highest Q. Without --url ' +
+      'and --task it does a small order on a page of this package.',
+    (command, context) => {
+      command
+        .option('--url <address>', 'where the task begins')
+        .option('--task <words>', 'what is to be done')
+        .option(
+          '--success-text <text>',
+          'the task is done when the page shows this (default: when it answers)',
+        )
+        .option('--n <count>', 'candidates a step', integerOption(1), 3)
+        .option('--selector <name>', 'how one is chosen, e.g. prompting or best-of-q@margin=0.1', 'best-of-q')
+        .option('--policy <name>', 'who proposes actions: page or page-sampled', 'page')
+        .option('--model <folder>', 'trained model (default: the newest below models/)')
+        .option('--embedder <checkpoint>', 'what the model was embedded with (default: the built-in one)')
+        .option('--device <device>', 'auto, cpu or cuda:N', 'auto')
+        .option('--steps <count>', 'steps it may take', integerOption(1), 30)
+        .option('--seconds <count>', 'seconds it may take', integerOption(1), 600)
+        .option('--seed <integer>', 'seed of all draws', integerOption(0), 0)
+        .option('--out <folder>', 'run folder for the trace (default: runs/agent- and the time)')
+        .option('--headed', 'show the browser')
+        .option('--profile <folder>', "the browser's profile, with its cookies")
+        .option('--step', 'ask before each action')
+        .option('--json', 'print each step and the outcome as lines of JSON')
+        .option('--quiet', 'print the outcome only')
+        .action(async (flags: AgentFlags) => {
+          const { url, task, successText } = goal(flags);
+          await using models = new ModelSet({ embedder: await checkpointFor(flags), device: flags.device });
+          const model = await openModel(models, flags, context);
+          const { run, record } = await runAgent({
+            url,
+            task,
+            ...(successText === undefined ? {} : { successText }),
+            out:
+              flags.out ??
+              join('runs', `agent-${new Date().toISOString().slice(0, 19).replace(/[-:]/g, '')}`),
+            policy: flags.policy,
+            selector: flags.selector,
+            ...(model ? { model } : {}),
+            n: flags.n,
+            maxSteps: flags.steps,
+            maxMs: flags.seconds * 1000,
+            seed: flags.seed,
+            headed: flags.headed ?? false,
+            ...(flags.profile === undefined ? {} : { profile: flags.profile }),
+            signal: context.signal,
+            onEvent: flags.quiet ? () => {} : flags.json ? jsonEvents(context) : liveView(context),
+            ...(flags.step ? { beforeAction: (candidate) => confirm(candidate, context.signal) } : {}),
+          });
+          const { outcome, steps, answer } = record;
+          if (flags.json) context.print(JSON.stringify({ type: 'outcome', outcome, steps, answer, run }));
+          else {
+            const words = answer === null ? '' : `, answer: ${answer}`;
+            context.print(`${outcome} after ${steps} steps${words}\n${run}`);
+          }
+        });
+    },
+    argv,
+  );
+}
+
+function goal({ url, task, successText }: AgentFlags): { url: string; task: string; successText?: string } {
+  if (url === undefined && task === undefined && successText === undefined) return demonstration;
+  if (url === undefined || task === undefined) {
+    throw new BoqError('BOQ_USAGE', 'Expected --url and --task together: where to begin, and what to do.');
+  }
+  const address = URL.canParse(url) ? url : `https://${url}`;
+  if (!URL.canParse(address)) throw new BoqError('BOQ_USAGE', `Expected an address for --url, got "${url}".`);
+  return { url: address, task, ...(successText === undefined ? {} : { successText }) };
+}
+
+function needsModel({ selector }: AgentFlags): boolean {
+  return createSelector(parseSelectorSpec(selector)).needsScores;
+}
+
+async function checkpointFor(flags: AgentFlags): Promise<string> {
+  return needsModel(flags) ? findCheckpoint(flags.embedder) : '';
+}
+
+async function openModel(
+  set: ModelSet,
+  flags: AgentFlags,
+  context: CommandContext,
+): Promise<OpenModel | null> {
+  if (!needsModel(flags)) return null;
+  const path =
+    flags.model ?? (await newestModel('models')) ?? (await demonstrationModel(context, flags.device));
+  context.say(`Model: ${path}.`);
+  return set.open(path);
+}
+
+/** The candidates of each step with their values, the chosen one marked, and what came of it. */
+function liveView({ print }: CommandContext): (event: EpisodeEvent) => void {
+  return (event) => {
+    if (event.type === 'decided') {
+      print(`\nStep ${event.step + 1}`);
+      event.candidates.forEach((candidate, index) => {
+        const mark = index === event.selection.index ? '>' : ' ';
+        const value = event.scores ? `Q ${event.scores.q[index]!.toFixed(3)}  ` : '';
+        const thought = candidate.thought ? `  (${candidate.thought})` : '';
+        print(` ${mark} ${value}${describeAction(candidate.action)}${thought}`);
+      });
+      print(`   ${event.selection.selector}: ${event.selection.reason}`);
+    } else if (event.type === 'candidate-error') {
+      print(`   not a valid candidate: ${event.error.message}`);
+    } else if (event.type === 'step') {
+      print(`   ${event.record.result.ok ? 'did it' : 'did not work'}: ${event.record.result.message}`);
+    } else if (event.type === 'end') print('');
+  };
+}
+
+/** Steps as they are stored. */
+function jsonEvents({ print }: CommandContext): (event: EpisodeEvent) => void {
+  return (event) => {
+    if (event.type === 'step') print(JSON.stringify(event));
+  };
+}
+
+async function confirm(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const reply = await terminal.question(`   ${describeAction(candidate.action)}: do it? [Y/n] `, {
+      signal,
+    });
+    return !/^\s*n/i.test(reply);
+  } finally {
+    terminal.close();
+  }
+}
