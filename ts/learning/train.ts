@@ -66,7 +66,7 @@ export async function train(options: TrainOptions, call: TrainCall = trainIql): 
     withoutSuccess: data.tasks.filter(({ successes }) => successes === 0).map(({ name }) => name),
   };
   options.onPlan?.(plan);
-  if (plan.withoutSuccess.length === data.tasks.length) {
+  if (plan.withoutSuccess.length === data.tasks.length && plan.config.allowSingleOutcome !== true) {
     throw new BoqError(
       'BOQ_DATA_EMPTY',
       `training needs at least one successful episode, but none of the ${data.episodes} episodes in ` +
