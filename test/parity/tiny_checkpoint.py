@@ -14,7 +14,7 @@ TENSORS = {  # name: (centre, spread, index far into the tensor)
     "model.layers.1.mlp.down_proj.weight": (0.0, math.sqrt(3 / 256), 128 * 256 - 1),
     "model.layers.0.self_attn.q_proj.bias": (0.0, 0.125, 127),
     "model.norm.weight": (1.0, 0.25, 127),
-    "visual.patch_embed.proj.weight": (0.0, math.sqrt(3 / 1176), 64 * 1176 - 1),
+    "visual.patch_embed.proj.weight": (0.0, math.sqrt(3 / 1176), 32 * 1176 - 1),
 }
 
 
@@ -27,7 +27,7 @@ def mix(x):
 
 
 def value(name, i, centre, spread):
-    digest = hashlib.sha256(f"boq-tiny-1/{name}".encode()).digest()
+    digest = hashlib.sha256(f"boq-tiny-2/{name}".encode()).digest()
     k0, k1 = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:8], "little")
     h = mix((mix(i ^ k0) + k1) & MASK)
     u = (2 * (h >> 9) + 1 - 2**23) / 2**23

@@ -5,7 +5,7 @@
  *
  * The weights are defined bit-exactly. For a tensor called `name`:
  *
- *     k0, k1 = the first two little-endian 32-bit words of SHA-256("boq-tiny-1/" + name)
+ *     k0, k1 = the first two little-endian 32-bit words of SHA-256("boq-tiny-2/" + name)
  *     h(i)   = mix(mix(i xor k0) + k1)                                         32-bit unsigned, wrapping
  *     mix(x) : x ^= x >> 16; x *= 0x7feb352d; x ^= x >> 15; x *= 0x846ca68b; x ^= x >> 16
  *     u(i)   = (2 * (h(i) >> 9) + 1 - 2^23) / 2^23                             in (-1, 1), exact in float32
@@ -19,17 +19,17 @@ import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { bytesView, type Tensor, writeSafetensors } from '../core/safetensors.js';
 
-const GENERATOR = 'boq-tiny-1';
+const GENERATOR = 'boq-tiny-2';
 
 /** Where set-up puts it, relative to the working folder: what commands use until the user names a checkpoint. */
 export const builtInCheckpoint = 'models/tiny';
 
 const text = { hidden: 128, layers: 2, heads: 4, kvHeads: 2, intermediate: 256, vocabulary: 151_936 };
 const vision = {
-  hidden: 64,
+  hidden: 32,
   depth: 2,
   heads: 2,
-  intermediate: 128,
+  intermediate: 64,
   patch: 14,
   temporal: 2,
   merge: 2,
@@ -85,7 +85,8 @@ const config = {
 
 const preprocessor = {
   min_pixels: 3136,
-  max_pixels: 1003520,
+  // 64 image tokens at most: random weights see nothing in a screenshot that more of them would show better.
+  max_pixels: 50176,
   patch_size: vision.patch,
   temporal_patch_size: vision.temporal,
   merge_size: vision.merge,
