@@ -2,12 +2,13 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
+#include "native/vlm/cpu_kernels.h"
 
 namespace boq::vlm {
 
 at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Segments& segments,
                   bool is_causal) {
+  if (q.is_cpu()) return cpu::attend(q, k, v, segments, is_causal);
   const auto rows = q.size(0), heads = q.size(1), kv_heads = k.size(1), dim = q.size(2);
   auto out = at::empty({rows, heads, dim}, q.options());
   // Runs of equal length make one dense batch.

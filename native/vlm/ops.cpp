@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "native/vlm/cpu_kernels.h"
+
 namespace boq::vlm {
 
 at::Tensor Compute::place(const at::Tensor& tensor) const {
@@ -34,22 +36,30 @@ Linear Linear::take_joined(const WeightScope& scope,
 at::Tensor Linear::operator()(const at::Tensor& x) const { return at::linear(x, weight_, bias_); }
 
 void Linear::add_to(at::Tensor& residual, const at::Tensor& x) const {
-  // The reference rounds the product to the type before it adds; addmm_ would add in float32.
-  residual.add_(at::linear(x, weight_, bias_));
+  if (residual.scalar_type() == at::kFloat) {
+    residual.addmm_(x, weight_.t());
+    if (bias_.defined()) residual.add_(bias_);
+  } else {
+    // The reference rounds the product to the type before it adds; addmm_ would add in float32.
+    residual.add_(at::linear(x, weight_, bias_));
+  }
 }
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  if (x.is_cpu()) return cpu::rms_norm(x, weight, eps);
   const auto wide = x.to(at::kFloat);
   const auto scale = at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + eps);
   return (wide * scale).to(x.scalar_type()).mul_(weight);
 }
 
 at::Tensor silu_mul(const at::Tensor& gate_up) {
+  if (gate_up.is_cpu()) return cpu::silu_mul(gate_up);
   const auto n = gate_up.size(-1) / 2;
   return at::silu(gate_up.narrow(-1, 0, n)).mul_(gate_up.narrow(-1, n, n));
 }
 
 void rotate_heads(const at::Tensor& x, const Rotary& rotary) {
+  if (x.is_cpu()) return cpu::rotate_heads(x, rotary.cos, rotary.sin);
   const auto pairs = rotary.cos.size(-1);
   const auto cos = rotary.cos.unsqueeze(1), sin = rotary.sin.unsqueeze(1);
   const auto wide = x.to(rotary.cos.scalar_type());

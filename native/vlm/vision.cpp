@@ -70,10 +70,10 @@ at::Tensor VisionTower::forward(const VisionInput& input, const CancelFlag& canc
   for (size_t i = 0; i < blocks_.size(); ++i) {
     cancel.check();
     const auto& block = blocks_[i];
-    const auto qkv = block.qkv(rms_norm(x, block.norm1, kNormEps)).view({-1, 3, heads, dim});
-    const auto q = qkv.select(1, 0), k = qkv.select(1, 1), v = qkv.select(1, 2);
-    rotate_heads(q, rotary);
-    rotate_heads(k, rotary);
+    const auto qkv = block.qkv(rms_norm(x, block.norm1, kNormEps)).view({-1, 3 * heads, dim});
+    rotate_heads(qkv.narrow(1, 0, 2 * heads), rotary);
+    const auto q = qkv.narrow(1, 0, heads), k = qkv.narrow(1, heads, heads),
+               v = qkv.narrow(1, 2 * heads, heads);
     const auto& segments = config_.is_full_attention(static_cast<int64_t>(i)) ? input.images : input.windows;
     block.proj.add_to(x, attend(q, k, v, segments, /*is_causal=*/false));
     block.down.add_to(x, silu_mul(block.gate_up(rms_norm(x, block.norm2, kNormEps))));

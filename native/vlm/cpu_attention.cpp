@@ -1,0 +1,239 @@
+// Attention on the CPU. One task is a block of queries of one segment against the keys of one key head; all
+// query heads of the group are served while the packed keys are in the cache. Scores of a few rows at a time
+// are kept whole, so softmax is exact and nothing is rescaled.
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "native/core/error.h"
+#include "native/vlm/cpu_kernels.h"
+#include "native/vlm/simd.h"
+
+namespace boq::vlm::cpu {
+
+namespace {
+
+using c10::BFloat16;
+using simd::Floats;
+using simd::kLanes;
+
+constexpr int64_t kRows = 6;             // query rows of a register tile
+constexpr int64_t kPanel = 2 * kLanes;   // keys, or columns of the values, of a register tile
+constexpr int64_t kQueriesPerTask = 96;  // a multiple of kRows
+
+int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+/// Pointers and strides of one (segment, key head, block of queries).
+template <class T>
+struct Task {
+  const T* q;  // first query row of the segment, first head of the group
+  const T* k;
+  const T* v;
+  T* out;
+  int64_t q_stride, k_stride, v_stride, out_stride;
+  int64_t dim, group;
+  int64_t first_query, last_query, length;
+  bool is_causal;
+  float scale;
+};
+
+/// Scratch memory of one thread.
+struct Scratch {
+  std::vector<float> keys, values, scores, queries;
+};
+
+/// keys -> panels of 32 keys: [panel][dim][32], zero beyond the last key.
+template <class T>
+BOQ_INLINE void pack_keys(const Task<T>& task, int64_t count, float* packed) {
+  for (int64_t first = 0; first < count; first += kPanel) {
+    const auto here = std::min(kPanel, count - first);
+    for (int64_t key = 0; key < kPanel; ++key) {
+      float* column = packed + key;
+      if (key >= here) {
+        for (int64_t i = 0; i < task.dim; ++i) column[i * kPanel] = 0;
+        continue;
+      }
+      const T* row = task.k + (first + key) * task.k_stride;
+      for (int64_t i = 0; i < task.dim; ++i) column[i * kPanel] = static_cast<float>(row[i]);
+    }
+    packed += task.dim * kPanel;
+  }
+}
+
+/// values -> panels of 32 columns: [panel][key][32], zero beyond the last column.
+template <class T>
+BOQ_INLINE void pack_values(const Task<T>& task, int64_t count, float* packed) {
+  for (int64_t first = 0; first < task.dim; first += kPanel) {
+    const auto here = std::min(kPanel, task.dim - first);
+    for (int64_t key = 0; key < count; ++key, packed += kPanel) {
+      const T* row = task.v + key * task.v_stride + first;
+      if (here == kPanel) {
+        simd::store(packed, simd::load(row));
+        simd::store(packed + kLanes, simd::load(row + kLanes));
+      } else {
+        for (int64_t i = 0; i < kPanel; ++i) packed[i] = i < here ? static_cast<float>(row[i]) : 0.0f;
+      }
+    }
+  }
+}
+
+/// tile [kRows, 32] = left [kRows, depth] x right [depth, 32].
+BOQ_INLINE void multiply_tile(const float* left, int64_t left_stride, const float* right, int64_t depth,
+                              float* tile, int64_t tile_stride) {
+  Floats sums[kRows][2] = {};
+  for (int64_t i = 0; i < depth; ++i) {
+    const Floats first = simd::load(right + i * kPanel), second = simd::load(right + i * kPanel + kLanes);
+#pragma GCC unroll 8
+    for (int64_t row = 0; row < kRows; ++row) {
+      const float factor = left[row * left_stride + i];
+      sums[row][0] += first * factor;
+      sums[row][1] += second * factor;
+    }
+  }
+#pragma GCC unroll 8
+  for (int64_t row = 0; row < kRows; ++row) {
+    simd::store(tile + row * tile_stride, sums[row][0]);
+    simd::store(tile + row * tile_stride + kLanes, sums[row][1]);
+  }
+}
+
+/// Softmax of the first `visible` of `padded` scores, not yet divided by the sum, which is returned; zero
+/// behind.
+BOQ_INLINE float exponentiate(float* scores, int64_t visible, int64_t padded) {
+  const auto whole = visible / kLanes * kLanes;
+  Floats highest = simd::load_some(scores + whole, visible - whole, -INFINITY);
+  for (int64_t i = 0; i < whole; i += kLanes) highest = simd::max(highest, simd::load(scores + i));
+  const float top = simd::largest(highest);
+  Floats total{};
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const Floats value = simd::exp(simd::load(scores + i) - top);
+    total += value;
+    simd::store(scores + i, value);
+  }
+  float sum = simd::sum(total);
+  for (int64_t i = whole; i < padded; ++i) scores[i] = i < visible ? scores[i] : -INFINITY;
+  for (int64_t i = whole; i < padded; i += kLanes) {
+    float tail[kLanes];
+    simd::store(tail, simd::exp(simd::load(scores + i) - top));
+    for (int64_t j = 0; j < kLanes; ++j) {
+      scores[i + j] = i + j < visible ? tail[j] : 0.0f;
+      sum += scores[i + j];
+    }
+  }
+  return sum;
+}
+
+template <class T>
+BOQ_INLINE void attend_task(const Task<T>& task, Scratch& scratch) {
+  const auto keys = task.is_causal ? task.last_query : task.length;
+  const auto padded_keys = round_up(keys, kPanel), padded_dim = round_up(task.dim, kPanel);
+  scratch.keys.resize(static_cast<size_t>(padded_keys * task.dim));
+  scratch.values.resize(static_cast<size_t>(keys * padded_dim));
+  scratch.scores.resize(static_cast<size_t>(kRows * (padded_keys + padded_dim)));
+  scratch.queries.resize(static_cast<size_t>(kRows * task.dim));
+  pack_keys(task, keys, scratch.keys.data());
+  pack_values(task, keys, scratch.values.data());
+  float* scores = scratch.scores.data();
+  float* sums = scores + kRows * padded_keys;
+  float* queries = scratch.queries.data();
+
+  for (int64_t head = 0; head < task.group; ++head) {
+    for (auto first = task.first_query; first < task.last_query; first += kRows) {
+      const auto rows = std::min(kRows, task.last_query - first);
+      // Rows beyond the last query are computed along, from zeros, and thrown away.
+      for (int64_t row = 0; row < kRows; ++row) {
+        const T* source = task.q + (first + row) * task.q_stride + head * task.dim;
+        for (int64_t i = 0; i < task.dim; ++i) {
+          queries[row * task.dim + i] = row < rows ? static_cast<float>(source[i]) * task.scale : 0.0f;
+        }
+      }
+      const auto needed = task.is_causal ? first + rows : keys;
+      const auto padded = round_up(needed, kPanel);
+      for (int64_t key = 0; key < padded; key += kPanel) {
+        multiply_tile(queries, task.dim, scratch.keys.data() + key * task.dim, task.dim, scores + key,
+                      padded_keys);
+      }
+      float totals[kRows];
+      for (int64_t row = 0; row < kRows; ++row) {
+        const auto visible = task.is_causal ? std::min(first + row + 1, needed) : keys;
+        totals[row] = exponentiate(scores + row * padded_keys, visible, padded);
+      }
+      for (int64_t column = 0; column < task.dim; column += kPanel) {
+        multiply_tile(scores, padded_keys, scratch.values.data() + column * keys, needed, sums + column,
+                      padded_dim);
+      }
+      for (int64_t row = 0; row < rows; ++row) {
+        T* target = task.out + (first + row) * task.out_stride + head * task.dim;
+        const float share = 1.0f / totals[row];
+        for (int64_t i = 0; i < task.dim; ++i) target[i] = static_cast<T>(sums[row * padded_dim + i] * share);
+      }
+    }
+  }
+}
+
+BOQ_CPU_DISPATCH void run_task(const Task<float>& task, Scratch& scratch) { attend_task(task, scratch); }
+BOQ_CPU_DISPATCH void run_task(const Task<BFloat16>& task, Scratch& scratch) { attend_task(task, scratch); }
+
+template <class T>
+void attend_typed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Segments& segments,
+                  bool is_causal, at::Tensor& out) {
+  const auto kv_heads = k.size(1), group = q.size(1) / kv_heads, dim = q.size(2);
+  struct Block {
+    int64_t segment, first_query;
+  };
+  std::vector<Block> blocks;
+  for (size_t s = 0; s < segments.size(); ++s) {
+    for (int64_t first = 0; first < segments.length(s); first += kQueriesPerTask) {
+      blocks.push_back({static_cast<int64_t>(s), first});
+    }
+  }
+  const auto tasks = static_cast<int64_t>(blocks.size()) * kv_heads;
+  // Several short segments per thread wake-up, single blocks of long ones.
+  const auto task_grain = std::clamp<int64_t>(4096 / std::max<int64_t>(1, segments.longest), 1, 64);
+  at::parallel_for(0, tasks, task_grain, [&](int64_t begin, int64_t end) {
+    Scratch scratch;
+    for (auto i = begin; i < end; ++i) {
+      const auto& block = blocks[static_cast<size_t>(i / kv_heads)];
+      const auto kv_head = i % kv_heads, row = segments.offsets[static_cast<size_t>(block.segment)];
+      Task<T> task;
+      task.q = q.const_data_ptr<T>() + row * q.stride(0) + kv_head * group * dim;
+      task.k = k.const_data_ptr<T>() + row * k.stride(0) + kv_head * dim;
+      task.v = v.const_data_ptr<T>() + row * v.stride(0) + kv_head * dim;
+      task.out = out.data_ptr<T>() + row * out.stride(0) + kv_head * group * dim;
+      task.q_stride = q.stride(0);
+      task.k_stride = k.stride(0);
+      task.v_stride = v.stride(0);
+      task.out_stride = out.stride(0);
+      task.dim = dim;
+      task.group = group;
+      task.length = segments.length(static_cast<size_t>(block.segment));
+      task.first_query = block.first_query;
+      task.last_query = std::min(block.first_query + kQueriesPerTask, task.length);
+      task.is_causal = is_causal;
+      task.scale = 1.0f / std::sqrt(static_cast<float>(dim));
+      run_task(task, scratch);
+    }
+  });
+}
+
+}  // namespace
+
+at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Segments& segments,
+                  bool is_causal) {
+  const auto dim = q.size(2);
+  for (const auto& x : {q, k, v}) {
+    BOQ_CHECK(x.stride(2) == 1 && x.stride(1) == dim, ErrorCode::kInternal, "heads must be contiguous");
+  }
+  auto out = at::empty({q.size(0), q.size(1) * dim}, q.options());
+  if (q.scalar_type() == at::kFloat) {
+    attend_typed<float>(q, k, v, segments, is_causal, out);
+  } else {
+    attend_typed<BFloat16>(q, k, v, segments, is_causal, out);
+  }
+  return out;
+}
+
+}  // namespace boq::vlm::cpu
