@@ -81,9 +81,12 @@ export function exitCodeOf(error: unknown): number {
   return usageCodes.includes(error.code) ? exitCodes.usage : exitCodes.failed;
 }
 
-/** One line for our own errors; for any other, which is a defect, its stack as well. */
+/** One line for our own errors; for any other, which is a defect, its stack as well. BOQ_DEBUG shows all stacks. */
 export function describeError(error: unknown): string {
-  if (isBoqError(error)) return `${error.code}: ${error.message}`;
+  if (isBoqError(error)) {
+    const line = `${error.code}: ${error.message}`;
+    return process.env['BOQ_DEBUG'] ? `${line}\n${error.stack}` : line;
+  }
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 

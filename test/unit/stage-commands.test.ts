@@ -1,0 +1,69 @@
+/** Wrong usage of collect, evaluate and agent: exit code 2, and the nearest right word. */
+import { expect } from 'chai';
+import { main as agent } from '../../ts/cli/agent.js';
+import { main as collect } from '../../ts/cli/collect.js';
+import { main as evaluate } from '../../ts/cli/evaluate.js';
+
+/** Runs a command with its stderr caught. */
+async function told(main: (argv: readonly string[]) => Promise<number>, ...argv: string[]) {
+  const { write } = process.stderr;
+  let stderr = '';
+  process.stderr.write = (text: string | Uint8Array) => {
+    stderr += text;
+    return true;
+  };
+  try {
+    return { code: await main(argv), stderr };
+  } finally {
+    process.stderr.write = write;
+  }
+}
+
+describe('wrong usage', () => {
+  const rest = ['--seeds', '0-1', '--out', 'nowhere'];
+  const miniwob = ['--benchmark', 'miniwob', '--tasks', 'click-button', ...rest];
+
+  for (const [what, main, argv, words] of [
+    ['an unknown option', collect, [...miniwob, '--epsilom', '0.5'], '--epsilon'],
+    ['a missing option', collect, ['--benchmark', 'miniwob', ...rest], '--tasks'],
+    [
+      'an unknown task',
+      collect,
+      ['--benchmark', 'miniwob', '--tasks', 'click-buton', ...rest],
+      'click-button',
+    ],
+    ['an unknown set', collect, ['--benchmark', 'miniwob', '--tasks', '@demo-trian', ...rest], '@demo-train'],
+    ['an unknown benchmark', collect, ['--benchmark', 'minwob', '--tasks', 'x', ...rest], 'miniwob'],
+    ['an unknown policy', collect, [...miniwob, '--policy', 'pages'], 'page'],
+    ['an unknown selector', collect, [...miniwob, '--selector', 'randm'], 'random'],
+    ['a selector without its model', collect, [...miniwob, '--selector', 'best-of-q'], '--model'],
+    ['a range upside down', collect, [...miniwob, '--seeds', '5-1'], 'range'],
+    ['no workers', collect, [...miniwob, '--workers', '0'], 'at least 1'],
+    ['an epsilon above 1', collect, [...miniwob, '--epsilon', '1.5'], 'from 0 to 1'],
+    ['an extra argument', collect, [...miniwob, 'more'], 'too many arguments'],
+    ['best-of-q without a model', evaluate, [...miniwob, '--selectors', 'prompting,best-of-q'], '--model'],
+    [
+      'a baseline that is not played',
+      evaluate,
+      [...miniwob, '--selectors', 'random', '--baseline', 'first'],
+      'random',
+    ],
+    ['a margin that is no number', evaluate, [...miniwob, '--selectors', 'best-of-q@margin=big'], 'margin'],
+    ['a control without a name', evaluate, [...miniwob, '--selectors', 'first', '--control', '=x'], 'NAME'],
+    [
+      'an unknown estimand',
+      evaluate,
+      [...miniwob, '--selectors', 'first', '--estimand', 'all'],
+      'unseen-tasks',
+    ],
+    ['a page without a task', agent, ['--url', 'example.org'], '--task'],
+    ['an unknown rule for the agent', agent, ['--selector', 'best'], 'best-of-q'],
+  ] as const) {
+    it(`tells of ${what}`, async () => {
+      const { code, stderr } = await told(main, ...argv);
+      expect(code, stderr).to.equal(2);
+      expect(stderr).to.include(words);
+      expect(stderr).not.to.match(/\n\s+at /);
+    });
+  }
+});
