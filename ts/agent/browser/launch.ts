@@ -172,6 +172,8 @@ export async function launchBrowser(
       headless: options.headless ?? true,
       userDataDir: options.profile ?? profile ?? '',
       defaultViewport: null,
+      // Events of every request would cost a tenth of each page load; the page script counts open requests itself.
+      networkEnabled: false,
       // Over a pipe the browser ends with this process, however that ends.
       pipe: true,
       handleSIGINT: false,

@@ -57,12 +57,15 @@ const stateScript = `({
   started: Boolean(globalThis.core && core.ept0 !== null),
 })`;
 
+// Compiled once: an episode is shorter than that takes.
+const actions = new ActionRegistry();
+
 class MiniwobEnvironment extends PageEnvironment {
   readonly #session: BrowserSession;
   readonly #seed: number;
 
   constructor(session: BrowserSession, seed: number) {
-    super(session, new ActionRegistry(), () => this.#judge());
+    super(session, actions, () => this.#judge());
     this.#session = session;
     this.#seed = seed;
   }
