@@ -46,6 +46,7 @@ export const hostErrorCodes = [
   'BOQ_PROPOSER',
   'BOQ_LOCALIZER',
   'BOQ_TOKENIZER',
+  'BOQ_HUB',
 ] as const;
 
 export type BoqErrorCode = (typeof nativeErrorCodes)[number] | (typeof hostErrorCodes)[number];
