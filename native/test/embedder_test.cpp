@@ -198,7 +198,7 @@ TEST_CASE("embedder: a folder that holds no model says what is missing") {
 TEST_CASE("model: the automatic type is bfloat16 only where it pays") {
   const at::Device cpu(at::kCPU);
   CHECK((vlm::choose_dtype("auto", cpu, at::kFloat, 4096) == at::kFloat));
-  CHECK((vlm::choose_dtype("auto", cpu, at::kBFloat16, 128) == at::kFloat));
+  CHECK((vlm::choose_dtype("auto", cpu, at::kBFloat16, 64) == at::kFloat));
   CHECK((vlm::choose_dtype("bfloat16", cpu, at::kFloat, 128) == at::kBFloat16));
   CHECK((vlm::choose_dtype("float32", cpu, at::kBFloat16, 4096) == at::kFloat));
 }

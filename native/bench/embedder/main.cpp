@@ -1,23 +1,32 @@
-// Times the embedder on one kind of work:
-//   boq_bench_embedder MODEL --work actions|states|state|step [--items N] [--dtype auto] [--device auto]
-//   [--rounds N]
-// Prints one JSON line per round: seconds, items, tokens, and once the load time and peak memory.
+// Times the embedder. Reads one kind of work per line from stdin and answers each with one line of JSON, so
+// that a driver can take turns with another implementation:
+//   boq_bench_embedder MODEL [--inputs FILE] [--dtype D] [--device D] [--threads N]
+// Work with --inputs (made by make_work.py): state | step | actions. Without, random items for a small model:
+// texts (2,000 of 30 to 60 tokens) | screens (60 of 332 x 214 and up to 500 tokens).
 #include <ATen/Parallel.h>
 #include <sys/resource.h>
 
 #include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <iostream>
+#include <map>
 #include <string>
 
 #include "native/core/device.h"
+#include "native/core/safetensors.h"
 #include "native/vlm/embedder.h"
 
 namespace {
 
 using namespace boq;
 using Clock = std::chrono::steady_clock;
+using Items = std::vector<vlm::EmbedItem>;
 
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Processor time of all threads: meaningful also where other processes share the machine.
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -25,107 +34,121 @@ double cpu_seconds() {
          1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+int64_t peak_megabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
 }
 
-/// Pseudo-random text of `tokens` ids and, where asked, a noisy picture.
-struct ItemMaker {
-  int32_t image_token;
-  uint64_t state = 1;
-
-  uint64_t next() {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return state >> 33;
+vlm::EmbedItem read_item(const SafetensorsFile& file, const std::string& name) {
+  vlm::EmbedItem item;
+  const auto ids = file.tensor(name + ".ids");
+  item.ids.assign(ids.const_data_ptr<int32_t>(), ids.const_data_ptr<int32_t>() + ids.numel());
+  if (file.contains(name + ".image")) {
+    const auto image = file.tensor(name + ".image");
+    const auto* bytes = image.const_data_ptr<uint8_t>();
+    item.images.push_back({{bytes, bytes + image.numel()}, image.size(1), image.size(0)});
   }
+  return item;
+}
 
-  vlm::EmbedItem text(int64_t tokens) {
+std::map<std::string, Items> read_work(const std::string& path) {
+  const auto file = SafetensorsFile::open(path);
+  std::map<std::string, Items> work;
+  work["state"] = {read_item(file, "state")};
+  for (const char* name : {"state", "action.0", "action.1", "action.2", "task"}) {
+    work["step"].push_back(read_item(file, name));
+  }
+  for (int i = 0; file.contains("actions." + std::to_string(i) + ".ids"); ++i) {
+    work["actions"].push_back(read_item(file, "actions." + std::to_string(i)));
+  }
+  return work;
+}
+
+std::map<std::string, Items> random_work(int32_t image_token) {
+  uint64_t state = 1;
+  const auto next = [&] {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int64_t>(state >> 33);
+  };
+  const auto text = [&](int64_t tokens) {
     vlm::EmbedItem item;
     for (int64_t i = 0; i < tokens; ++i) item.ids.push_back(static_cast<int32_t>(next() % 100000));
     return item;
-  }
-
-  vlm::EmbedItem screen(int64_t tokens, int64_t width, int64_t height) {
-    auto item = text(tokens);
+  };
+  std::map<std::string, Items> work;
+  for (int i = 0; i < 2000; ++i) work["texts"].push_back(text(30 + next() % 31));
+  for (int i = 0; i < 60; ++i) {
+    auto item = text(200 + next() % 301);
     item.ids.push_back(image_token);
-    vlm::RgbImage image{std::vector<uint8_t>(static_cast<size_t>(width * height * 3)), width, height};
-    for (size_t i = 0; i < image.data.size(); ++i) {
-      image.data[i] = static_cast<uint8_t>((i / 1200 * 3 + i) % 251 + next() % 4);
-    }
+    vlm::RgbImage image{std::vector<uint8_t>(332 * 214 * 3), 332, 214};
+    for (auto& byte : image.data) byte = static_cast<uint8_t>(next());
     item.images.push_back(std::move(image));
-    return item;
+    work["screens"].push_back(std::move(item));
   }
-};
+  return work;
+}
 
-std::vector<vlm::EmbedItem> make_items(const std::string& work, int64_t count, int32_t image_token) {
-  ItemMaker maker{image_token};
-  std::vector<vlm::EmbedItem> items;
-  for (int64_t i = 0; i < count; ++i) {
-    if (work == "actions") {
-      items.push_back(maker.text(30 + static_cast<int64_t>(maker.next() % 31)));
-    } else if (work == "states") {
-      items.push_back(maker.screen(200 + static_cast<int64_t>(maker.next() % 301), 332, 214));
-    } else {
-      items.push_back(maker.screen(204, 1280, 720));
+int run(const std::string& inputs, const vlm::EmbedderOptions& options) {
+  const CancelFlag cancel;
+  auto start = Clock::now();
+  const auto embedder = vlm::Embedder::load(options, cancel);
+  std::printf(
+      "{\"loadSeconds\": %.3f, \"dtype\": \"%s\", \"device\": \"%s\", \"threads\": %d, \"peakMb\": %ld}\n",
+      seconds_since(start), embedder->info().dtype.c_str(), embedder->info().device.c_str(),
+      at::get_num_threads(), static_cast<long>(peak_megabytes()));
+  std::fflush(stdout);
+  const auto work =
+      inputs.empty() ? random_work(static_cast<int32_t>(embedder->info().image_token_id)) : read_work(inputs);
+  for (std::string name; std::getline(std::cin, name);) {
+    const auto found = work.find(name);
+    BOQ_CHECK(found != work.end(), ErrorCode::kInvalidArgument, "no work called '", name, "'");
+    const double cpu = cpu_seconds();
+    start = Clock::now();
+    const auto result = embedder->embed(found->second, cancel);
+    const double seconds = seconds_since(start);
+    int64_t tokens = 0;
+    for (const auto count : result.tokens) tokens += count;
+    std::printf(
+        "{\"work\": \"%s\", \"seconds\": %.4f, \"cpuSeconds\": %.4f, \"items\": %zu, \"tokens\": %ld, "
+        "\"peakMb\": %ld, \"probe\": [",
+        name.c_str(), seconds, cpu_seconds() - cpu, found->second.size(), static_cast<long>(tokens),
+        static_cast<long>(peak_megabytes()));
+    // The first values of the first vector, so that the driver can see that both sides did the same.
+    for (int64_t i = 0; i < 64; ++i) {
+      std::printf("%s%.6g", i > 0 ? ", " : "",
+                  static_cast<double>(result.vectors.const_data_ptr<float>()[i]));
     }
-    if (work == "step") {
-      for (const int64_t tokens : {38, 41, 35, 60}) items.push_back(maker.text(tokens));
-    }
+    std::printf("]}\n");
+    std::fflush(stdout);
   }
-  return items;
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::string inputs;
+  int threads = cpu_share();
+  vlm::EmbedderOptions options;
   if (argc < 2) {
-    std::fprintf(stderr,
-                 "usage: %s MODEL --work actions|states|state|step [--items N] [--dtype D] [--device D] "
-                 "[--rounds N]\n",
+    std::fprintf(stderr, "usage: %s MODEL [--inputs FILE] [--dtype D] [--device D] [--threads N] < work\n",
                  argv[0]);
     return 2;
   }
-  std::string work = "actions";
-  int64_t items = 1, rounds = 3;
-  vlm::EmbedderOptions options;
   options.path = argv[1];
-  options.max_pixels = 12845056;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string key = argv[i], value = argv[i + 1];
-    if (key == "--work") work = value;
-    if (key == "--items") items = std::stoll(value);
-    if (key == "--rounds") rounds = std::stoll(value);
+    if (key == "--inputs") inputs = value;
     if (key == "--dtype") options.dtype = value;
     if (key == "--device") options.device = value;
+    if (key == "--threads") threads = std::stoi(value);
   }
   try {
-    at::set_num_threads(cpu_share());
-    const CancelFlag cancel;
-    auto start = Clock::now();
-    const auto embedder = vlm::Embedder::load(options, cancel);
-    const double load = seconds_since(start);
-    const auto batch = make_items(work, items, static_cast<int32_t>(embedder->info().image_token_id));
-    for (int64_t round = 0; round < rounds; ++round) {
-      start = Clock::now();
-      const double cpu = cpu_seconds();
-      const auto result = embedder->embed(batch, cancel);
-      const double seconds = seconds_since(start);
-      int64_t tokens = 0;
-      for (const auto count : result.tokens) tokens += count;
-      rusage usage{};
-      getrusage(RUSAGE_SELF, &usage);
-      std::printf(
-          "{\"work\": \"%s\", \"dtype\": \"%s\", \"device\": \"%s\", \"threads\": %d, \"items\": %zu, "
-          "\"tokens\": %ld, "
-          "\"seconds\": %.4f, \"cpu_seconds\": %.4f, \"load_seconds\": %.2f, \"peak_mb\": %ld}\n",
-          work.c_str(), embedder->info().dtype.c_str(), embedder->info().device.c_str(),
-          at::get_num_threads(), batch.size(), static_cast<long>(tokens), seconds, cpu_seconds() - cpu, load,
-          usage.ru_maxrss / 1024);
-      std::fflush(stdout);
-    }
+    at::set_num_threads(threads);
+    return run(inputs, options);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s: %s\n", error_code_name(error.code()), error.what());
     return 1;
   }
-  return 0;
 }
