@@ -4,8 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { RunEmbedder, RunSource } from '../../ts/learning/embed-run.js';
-import type { EmbedRequest, EmbedResult } from '../../ts/learning/embedder.js';
-import type { NativeEmbedItem } from '../../ts/native/surface.js';
+import { type EmbedRequest, type EmbedResult, requestKey } from '../../ts/learning/embedder.js';
 import type { Candidate, EpisodeRecord, Outcome, StepRecord } from '../../ts/store/types.js';
 
 export const fakeWidth = 8;
@@ -30,27 +29,18 @@ export class FakeEmbedder implements RunEmbedder {
   /** Called before each native call ends. */
   onCall: (calls: number) => void | Promise<void> = () => undefined;
 
-  async prepare({ prompt, images = [] }: EmbedRequest): Promise<NativeEmbedItem> {
-    const digest = createHash('sha256').update(JSON.stringify(prompt));
-    for (const bytes of images) digest.update(bytes);
-    const bytes = digest.digest();
-    return {
-      ids: Int32Array.from({ length: fakeWidth }, (_, i) => bytes[i] as number),
-      images: images.map((data) => ({ data, width: 1, height: 1 })),
-    };
-  }
-
-  async embedPrepared(items: NativeEmbedItem[]): Promise<EmbedResult> {
-    this.calls.push(items.length);
+  async embed(requests: readonly EmbedRequest[]): Promise<EmbedResult> {
+    this.calls.push(requests.length);
     await this.onCall(this.calls.length);
-    const vectors = new Float32Array(items.length * fakeWidth);
-    items.forEach(({ ids }, row) => {
+    const vectors = new Float32Array(requests.length * fakeWidth);
+    requests.forEach((request, row) => {
+      const bytes = requestKey(request);
       vectors.set(
-        Array.from(ids, (id) => id / 256),
+        Array.from({ length: fakeWidth }, (_, i) => (bytes[i] as number) / 256),
         row * fakeWidth,
       );
     });
-    return { vectors, tokens: new Int32Array(items.length).fill(fakeWidth) };
+    return { vectors, tokens: new Int32Array(requests.length).fill(fakeWidth), cached: 0, largestImage: 1 };
   }
 }
 

@@ -1,5 +1,6 @@
 /** embed.js: recorded runs in, embedding folders out. */
 
+import { ContentCache, defaultCacheFolder } from '../learning/content-cache.js';
 import { type EmbedRunResult, embedRun } from '../learning/embed-run.js';
 import { Embedder, type EmbedderOptions } from '../learning/embedder.js';
 import { openRunSource } from '../learning/run-source.js';
@@ -18,6 +19,8 @@ interface EmbedFlags {
   maxPixels?: number;
   storage: 'float32' | 'bfloat16';
   batch: number;
+  /** false for --no-cache. */
+  cache: string | false;
   json?: boolean;
 }
 
@@ -41,12 +44,20 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--max-pixels <n>', 'largest image area after scaling', integerOption(1))
         .option('--storage <type>', 'element type of the stored rows: float32 or bfloat16', 'float32')
         .option('--batch <n>', 'sequences in one native call', integerOption(1), 128)
+        .option(
+          '--cache <folder>',
+          'where embeddings of earlier commands are kept by content',
+          defaultCacheFolder(),
+        )
+        .option('--no-cache', 'compute everything anew')
         .option('--json', 'print the results as JSON')
         .action(async (runs: string[], flags: EmbedFlags) => {
           const sources = await Promise.all(runs.map(openRunSource));
           const path = await findCheckpoint(flags.embedder);
+          await using cache = flags.cache === false ? null : await ContentCache.open(flags.cache);
           await using embedder = await Embedder.load({
             path,
+            ...(cache === null ? {} : { cache }),
             device: flags.device,
             dtype: flags.dtype,
             pooling: flags.pooling,
@@ -67,11 +78,11 @@ export function main(argv: readonly string[]): Promise<number> {
                 storage: flags.storage,
                 batchSize: flags.batch,
                 signal,
-                onProgress: ({ steps, totalSteps, embedded, reused, embeddedPerSecond }) => {
+                onProgress: ({ steps, totalSteps, embedded, cached, reused, embeddedPerSecond }) => {
                   bar.setTotal(totalSteps);
                   bar.update(
                     steps,
-                    `${embedded} rows, ${reused} reused, ${Math.round(embeddedPerSecond)} rows/s`,
+                    `${embedded} embedded, ${cached} cached, ${reused} repeated, ${Math.round(embeddedPerSecond)}/s`,
                   );
                 },
               });
@@ -89,6 +100,7 @@ export function main(argv: readonly string[]): Promise<number> {
                   changed,
                   seconds,
                   embedded: result.embedded,
+                  cached: result.cached,
                   reused: result.reused,
                   manifest,
                 }),
@@ -99,7 +111,7 @@ export function main(argv: readonly string[]): Promise<number> {
             say(
               changed
                 ? `${manifest.episodes} episodes: ${state.rows} states, ${action.rows} actions, ${task.rows} tasks; ` +
-                    `${result.embedded} embedded in ${seconds.toFixed(1)} s.`
+                    `${result.embedded} embedded and ${result.cached} from the cache in ${seconds.toFixed(1)} s.`
                 : 'Embedded already.',
             );
             print(folder);

@@ -9,9 +9,8 @@ import { join } from 'node:path';
 import { BoqError } from '../core/errors.js';
 import { acquireLock } from '../core/lock.js';
 import { writeSafetensors } from '../core/safetensors.js';
-import type { NativeEmbedItem } from '../native/surface.js';
 import type { EpisodeRecord, StepRecord } from '../store/types.js';
-import type { EmbedRequest, EmbedResult } from './embedder.js';
+import { type EmbedRequest, type EmbedResult, requestKey } from './embedder.js';
 import { contentKey } from './key-table.js';
 import { type EmbedderProfile, hashFile } from './profile.js';
 import { type RowFormat, RowStream } from './row-stream.js';
@@ -23,8 +22,7 @@ export interface RunEmbedder {
   readonly width: number;
   readonly profile: EmbedderProfile;
   readonly fingerprint: string;
-  prepare(request: EmbedRequest): Promise<NativeEmbedItem>;
-  embedPrepared(items: NativeEmbedItem[], signal?: AbortSignal): Promise<EmbedResult>;
+  embed(requests: readonly EmbedRequest[], signal?: AbortSignal): Promise<EmbedResult>;
 }
 
 /** What the stage needs of a run: its committed episodes in a fixed order, and their contents. */
@@ -55,6 +53,8 @@ export interface EmbedProgress {
   totalSteps: number;
   /** Rows embedded by this call. */
   embedded: number;
+  /** Rows taken from the content cache. */
+  cached: number;
   /** Contents met again, which cost nothing. */
   reused: number;
   embeddedPerSecond: number;
@@ -67,6 +67,7 @@ export interface EmbedRunResult {
   /** False where the folder was complete already. */
   changed: boolean;
   embedded: number;
+  cached: number;
   reused: number;
   seconds: number;
 }
@@ -129,14 +130,15 @@ export async function embedRun(
   try {
     const found = await readManifest(folder);
     if (found?.source === source && found.dtype === format.dtype) {
-      return { folder, manifest: found, changed: false, embedded: 0, reused: 0, seconds: 0 };
+      return { folder, manifest: found, changed: false, embedded: 0, cached: 0, reused: 0, seconds: 0 };
     }
     await prepareFolder(folder, format);
     const stage = new EmbedStage(folder, format, run, embedder, options);
     const streams = await stage.embed(episodes);
     const manifest = await stage.writeIndex(streams, source);
     const seconds = (performance.now() - started) / 1000;
-    return { folder, manifest, changed: true, embedded: stage.embedded, reused: stage.reused, seconds };
+    const { embedded, cached, reused } = stage;
+    return { folder, manifest, changed: true, embedded, cached, reused, seconds };
   } finally {
     await release();
   }
@@ -194,10 +196,12 @@ class EmbedStage {
   #lastWrite: Promise<void> = Promise.resolve();
   #lastFlush = performance.now();
   #lastReport = 0;
-  #pixelsPerImage = 0;
+  /** Of the largest screenshot so far, decoded. */
+  #imageBytes = 0;
   #steps = 0;
   #totalSteps = 0;
   embedded = 0;
+  cached = 0;
   reused = 0;
 
   constructor(
@@ -287,20 +291,18 @@ class EmbedStage {
 
   /** The row of a content; new contents join the next batch. */
   async #row(stream: RowStream, prompt: readonly Piece[], screenshot?: Uint8Array): Promise<number> {
-    const text = prompt.map((piece) => (typeof piece === 'string' ? piece : `\0${piece.control}`)).join('\0');
-    const { row, isNew } = stream.assign(
-      screenshot === undefined ? contentKey(text) : contentKey(text, screenshot),
-    );
+    const request = screenshot === undefined ? { prompt } : { prompt, images: [screenshot] };
+    const { row, isNew } = stream.assign(requestKey(request));
     if (!isNew) {
       this.reused++;
       return row;
     }
-    this.#batch.requests.push(screenshot === undefined ? { prompt } : { prompt, images: [screenshot] });
+    this.#batch.requests.push(request);
     this.#batch.targets.push(stream);
     const images = this.#batch.requests.filter((request) => request.images !== undefined).length;
     if (
       this.#batch.requests.length >= (this.#options.batchSize ?? 128) ||
-      images * this.#pixelsPerImage >= maxBatchPixelBytes
+      images * this.#imageBytes >= maxBatchPixelBytes
     ) {
       await this.#dispatch();
     }
@@ -326,14 +328,15 @@ class EmbedStage {
   }
 
   async #embedBatch(batch: Batch, before: Promise<void>): Promise<void> {
-    const items = await Promise.all(batch.requests.map((request) => this.#embedder.prepare(request)));
-    for (const item of items) {
-      for (const { data } of item.images) this.#pixelsPerImage = Math.max(this.#pixelsPerImage, data.length);
-    }
-    const { vectors } = await this.#embedder.embedPrepared(items, this.#options.signal);
+    const { vectors, cached, largestImage } = await this.#embedder.embed(
+      batch.requests,
+      this.#options.signal,
+    );
+    this.#imageBytes = Math.max(this.#imageBytes, largestImage);
     await before;
     await this.#write(batch.targets, vectors);
-    this.embedded += items.length;
+    this.embedded += batch.requests.length - cached;
+    this.cached += cached;
     if (performance.now() - this.#lastFlush >= (this.#options.flushMs ?? 2000)) {
       this.#lastFlush = performance.now();
       for (const stream of new Set(batch.targets)) await stream.flush();
@@ -364,6 +367,7 @@ class EmbedStage {
       steps: this.#steps,
       totalSteps: this.#totalSteps,
       embedded: this.embedded,
+      cached: this.cached,
       reused: this.reused,
       embeddedPerSecond: this.embedded / seconds,
       secondsLeft: this.#steps === 0 ? Number.POSITIVE_INFINITY : (seconds / this.#steps) * stepsLeft,

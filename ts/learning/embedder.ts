@@ -9,8 +9,11 @@ import type {
   NativeEmbedderOptions,
   NativeEmbedItem,
   NativeEmbedResult,
+  NativeImage,
 } from '../native/surface.js';
+import type { ContentCache } from './content-cache.js';
 import { decodeImage } from './images.js';
+import { contentKey } from './key-table.js';
 import { type EmbedderProfile, fingerprintOf, hashCheckpoint, readPixelLimits } from './profile.js';
 import { type Piece, templateVersion } from './templates.js';
 import { PromptTokenizer } from './tokenizer.js';
@@ -30,17 +33,38 @@ export interface EmbedderOptions {
   /** Limits on an image's area after scaling; by default those of the checkpoint. */
   minPixels?: number;
   maxPixels?: number;
+  /** Looked up before anything is computed; stays the caller's to close. */
+  cache?: ContentCache;
 }
+
+/** PNG, JPEG or WebP bytes, or RGB pixels. */
+export type ImageInput = Uint8Array | NativeImage;
 
 /** One sequence to embed. The prompt has one image place (see renderChat) for each image. */
 export interface EmbedRequest {
   prompt: readonly Piece[];
-  /** PNG, JPEG or WebP bytes, in the order of their places. */
-  images?: readonly Uint8Array[];
+  /** In the order of their places. */
+  images?: readonly ImageInput[];
 }
 
-/** vectors: [requests, width], row-major; tokens: of each request, images included. */
-export type EmbedResult = NativeEmbedResult;
+export interface EmbedResult extends NativeEmbedResult {
+  /** Requests that the cache answered. */
+  cached: number;
+  /** Bytes of the largest decoded image of this call. */
+  largestImage: number;
+}
+
+/** 16 bytes over everything that a request consists of. */
+export function requestKey({ prompt, images = [] }: EmbedRequest): Uint8Array {
+  const parts: (string | Uint8Array)[] = prompt.map((piece) =>
+    typeof piece === 'string' ? `t${piece}` : `c${piece.control}`,
+  );
+  for (const image of images) {
+    if (image instanceof Uint8Array) parts.push(image);
+    else parts.push(`${image.width}x${image.height}`, image.data);
+  }
+  return contentKey(...parts);
+}
 
 /** The native model, as far as this class needs it: NativeEmbedder of ts/native. */
 export interface ForwardPass {
@@ -59,12 +83,14 @@ export class Embedder implements AsyncDisposable {
   readonly info: NativeEmbedderInfo;
   readonly #native: ForwardPass;
   readonly #tokenizer: PromptTokenizer;
+  readonly #cache: ContentCache | undefined;
 
   private constructor(
     path: string,
     profile: EmbedderProfile,
     native: ForwardPass,
     tokenizer: PromptTokenizer,
+    cache: ContentCache | undefined,
   ) {
     this.path = path;
     this.profile = profile;
@@ -72,6 +98,7 @@ export class Embedder implements AsyncDisposable {
     this.info = native.info;
     this.#native = native;
     this.#tokenizer = tokenizer;
+    this.#cache = cache;
   }
 
   /**
@@ -111,7 +138,7 @@ export class Embedder implements AsyncDisposable {
       imageProcessor: 'torchvision',
       dtype,
     };
-    return new Embedder(path, profile, native, tokenizer);
+    return new Embedder(path, profile, native, tokenizer, options.cache);
   }
 
   get width(): number {
@@ -119,36 +146,55 @@ export class Embedder implements AsyncDisposable {
   }
 
   /**
-   * Tokens and pixels of one request, as the native side takes them. Cheap beside the forward pass, and safe to run
-   * for later requests while earlier ones are being embedded.
+   * Embeds a batch of any mix of lengths and images, in order. Calls may overlap: tokens and pixels of one are made
+   * while another is being embedded.
    *
-   * @throws BoqError BOQ_TOKENIZER, BOQ_IMAGE_INVALID, BOQ_INVALID_ARGUMENT
-   */
-  async prepare(request: EmbedRequest): Promise<NativeEmbedItem> {
-    const images = await Promise.all((request.images ?? []).map((bytes) => decodeImage(bytes)));
-    const ids = this.#tokenizer.encode(request.prompt);
-    const places = ids.reduce((count, id) => count + (id === this.info.imageTokenId ? 1 : 0), 0);
-    if (places !== images.length) {
-      throw new BoqError(
-        'BOQ_INVALID_ARGUMENT',
-        `a prompt needs one image for each of its ${places} image places, but ${images.length} came`,
-      );
-    }
-    return { ids, images };
-  }
-
-  /**
-   * Embeds a batch of any mix of lengths and images, in order.
-   *
-   * @throws BoqError the codes of prepare(), BOQ_CONTEXT_OVERFLOW, BOQ_OUT_OF_MEMORY, BOQ_DISPOSED, BOQ_ABORTED
+   * @throws BoqError BOQ_TOKENIZER, BOQ_IMAGE_INVALID, BOQ_INVALID_ARGUMENT, BOQ_CONTEXT_OVERFLOW, BOQ_OUT_OF_MEMORY,
+   * BOQ_DISPOSED, BOQ_ABORTED
    */
   async embed(requests: readonly EmbedRequest[], signal?: AbortSignal): Promise<EmbedResult> {
-    return this.embedPrepared(await Promise.all(requests.map((request) => this.prepare(request))), signal);
+    const vectors = new Float32Array(requests.length * this.width);
+    const tokens = new Int32Array(requests.length);
+    const keys = this.#cache === undefined ? [] : requests.map(requestKey);
+    const missing: number[] = [];
+    requests.forEach((_, index) => {
+      const known = this.#cache?.get(this.fingerprint, keys[index] as Uint8Array, this.width);
+      if (known) {
+        vectors.set(known.vector, index * this.width);
+        tokens[index] = known.tokens;
+      } else missing.push(index);
+    });
+    if (missing.length === 0) return { vectors, tokens, cached: requests.length, largestImage: 0 };
+    const items = await Promise.all(missing.map((index) => this.#prepare(requests[index] as EmbedRequest)));
+    const computed = await this.#native.embed(items, { signal });
+    const rows = missing.map((index, row) => {
+      const vector = computed.vectors.subarray(row * this.width, (row + 1) * this.width);
+      const count = computed.tokens[row] as number;
+      vectors.set(vector, index * this.width);
+      tokens[index] = count;
+      return { key: keys[index] as Uint8Array, vector, tokens: count };
+    });
+    await this.#cache?.put(this.fingerprint, rows);
+    const largestImage = Math.max(0, ...items.flatMap(({ images }) => images.map(({ data }) => data.length)));
+    return { vectors, tokens, cached: requests.length - missing.length, largestImage };
   }
 
-  async embedPrepared(items: NativeEmbedItem[], signal?: AbortSignal): Promise<EmbedResult> {
-    if (items.length === 0) return { vectors: new Float32Array(0), tokens: new Int32Array(0) };
-    return this.#native.embed(items, { signal });
+  /** Tokens and pixels of one request, as the native side takes them. */
+  async #prepare({ prompt, images = [] }: EmbedRequest): Promise<NativeEmbedItem> {
+    const pixels = await Promise.all(
+      images.map((image) => (image instanceof Uint8Array ? decodeImage(image) : image)),
+    );
+    const ids = this.#tokenizer.encode(prompt);
+    if (ids.length === 0)
+      throw new BoqError('BOQ_INVALID_ARGUMENT', 'a prompt needs at least one token, this one is empty');
+    const places = ids.reduce((count, id) => count + (id === this.info.imageTokenId ? 1 : 0), 0);
+    if (places !== pixels.length) {
+      throw new BoqError(
+        'BOQ_INVALID_ARGUMENT',
+        `a prompt needs one image for each of its ${places} image places, but ${pixels.length} came`,
+      );
+    }
+    return { ids, images: pixels };
   }
 
   async dispose(): Promise<void> {

@@ -5,18 +5,15 @@
  */
 
 import { LruMap } from '../core/lru.js';
-import type { NativeEmbedItem } from '../native/surface.js';
-import type { EmbedRequest, EmbedResult } from './embedder.js';
-import { contentKey } from './key-table.js';
+import { type EmbedRequest, type EmbedResult, requestKey } from './embedder.js';
 
 export interface BatchEmbedder {
   readonly width: number;
-  prepare(request: EmbedRequest): Promise<NativeEmbedItem>;
-  embedPrepared(items: NativeEmbedItem[]): Promise<EmbedResult>;
+  embed(requests: readonly EmbedRequest[]): Promise<EmbedResult>;
 }
 
 interface Waiting {
-  item: NativeEmbedItem;
+  request: EmbedRequest;
   resolve: (vector: Float32Array) => void;
   reject: (reason: unknown) => void;
 }
@@ -41,23 +38,22 @@ export class MicroBatcher {
   /** The vector of one request, [width]; shared between callers, so not to be changed. */
   embed(request: EmbedRequest): Promise<Float32Array> {
     this.counts.requests++;
-    const key = keyOf(request);
+    const key = Buffer.from(requestKey(request)).toString('latin1');
     const known = this.#vectors.get(key);
     if (known !== undefined) {
       this.counts.hits++;
       return known;
     }
-    const vector = this.#prepare(request);
+    const vector = this.#enqueue(request);
     this.#vectors.set(key, vector);
     // A failure is not remembered; and whoever asked may have lost interest before it came.
     vector.catch(() => this.#vectors.delete(key));
     return vector;
   }
 
-  async #prepare(request: EmbedRequest): Promise<Float32Array> {
-    const item = await this.#embedder.prepare(request);
+  #enqueue(request: EmbedRequest): Promise<Float32Array> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ item, resolve, reject });
+      this.#waiting.push({ request, resolve, reject });
       this.#schedule();
     });
   }
@@ -78,7 +74,7 @@ export class MicroBatcher {
       const batch = this.#waiting.splice(0, largestBatch);
       this.counts.calls++;
       try {
-        const { vectors } = await this.#embedder.embedPrepared(batch.map(({ item }) => item));
+        const { vectors } = await this.#embedder.embed(batch.map(({ request }) => request));
         const { width } = this.#embedder;
         batch.forEach(({ resolve }, row) => {
           resolve(vectors.slice(row * width, (row + 1) * width));
@@ -89,9 +85,4 @@ export class MicroBatcher {
     }
     this.#running = false;
   }
-}
-
-function keyOf({ prompt, images = [] }: EmbedRequest): string {
-  const parts = prompt.map((piece) => (typeof piece === 'string' ? `t${piece}` : `c${piece.control}`));
-  return Buffer.from(contentKey(...parts, ...images)).toString('latin1');
 }

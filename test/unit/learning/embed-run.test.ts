@@ -150,9 +150,11 @@ describe('the embed stage', () => {
 
   it('refuses vectors that are not numbers, runs without episodes, and two writers at once', async () => {
     const broken = new FakeEmbedder();
-    broken.embedPrepared = async (items) => ({
-      vectors: new Float32Array(items.length * fakeWidth).fill(Number.NaN),
-      tokens: new Int32Array(items.length),
+    broken.embed = async (requests) => ({
+      vectors: new Float32Array(requests.length * fakeWidth).fill(Number.NaN),
+      tokens: new Int32Array(requests.length),
+      cached: 0,
+      largestImage: 0,
     });
     const bad = await rejection(embedRun(new FakeRun(base).fill(2), broken));
     expect(bad.code).to.equal('BOQ_NOT_FINITE');
