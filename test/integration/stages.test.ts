@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import sharp from 'sharp';
+import { agentEvents } from '../../ts/agent/agent-events.js';
+import { previewAgent } from '../../ts/agent/run-agent.js';
 import type { Results } from '../../ts/evaluation/results.js';
 import { openRun } from '../../ts/store/run.js';
 import type { StepRecord } from '../../ts/store/types.js';
@@ -155,5 +157,56 @@ describe('stages', function () {
     const { code, stderr } = await command('agent', ...address, '--out', at('nowhere'));
     expect(code).to.equal(1);
     expect(stderr).to.include('BOQ_BROWSER').and.include('127.0.0.1:9');
+  });
+});
+
+describe('agentEvents', function () {
+  this.timeout(60_000);
+  let root: string;
+  const url = new URL('../../examples/pages/tea-shop.html', import.meta.url).href;
+  const order = {
+    url,
+    task: 'Select Green tea and Lemon, enter "Ada" into the field Name, and click Order.',
+    successText: 'Thank you, Ada: Green tea, Lemon.',
+    selector: 'first',
+  };
+
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'boq-events-'));
+  });
+  after(() => rm(root, { recursive: true }));
+
+  it('streams what happens and returns the summary', async () => {
+    const events = agentEvents({ ...order, out: join(root, 'all') });
+    const types: string[] = [];
+    let next = await events.next();
+    for (; !next.done; next = await events.next()) types.push(next.value.type);
+    expect(next.value.record).to.include({ outcome: 'success' });
+    expect(types.slice(0, 2)).to.deep.equal(['observed', 'candidate']);
+    expect(types.at(-1)).to.equal('end');
+    expect(types.filter((type) => type === 'step')).to.have.length(next.value.record.steps);
+  });
+
+  it('stops the agent and its browser when the reader leaves', async () => {
+    for await (const event of agentEvents({ ...order, out: join(root, 'left') })) {
+      if (event.type === 'step') break;
+    }
+    const run = await openRun(join(root, 'left'));
+    expect((await run.committed()).size).to.equal(0);
+    const [attempt] = await run.attempts();
+    expect((await run.attempt(attempt!)).steps.length).to.be.greaterThan(0);
+  });
+
+  it('throws what the agent throws', async () => {
+    const events = agentEvents({ ...order, selector: 'best-of-q', out: join(root, 'none') });
+    const error = await events.next().catch((reason: unknown) => reason);
+    expect(error).to.have.property('code', 'BOQ_USAGE');
+  });
+
+  it('shows what would be asked, and touches nothing', async () => {
+    const { observation, prompt, candidates } = await previewAgent({ ...order, n: 3 });
+    expect(observation.title).to.equal('Tea shop');
+    expect(prompt).to.equal(null);
+    expect(candidates).to.have.length(3);
   });
 });

@@ -15,6 +15,11 @@ import {
   writeMargin,
 } from '../../ts/evaluation/margin.js';
 
+const seen = {
+  instruction: 'click the goal',
+  screenshot: { bytes: new Uint8Array(), format: 'webp', width: 1, height: 1 },
+} as const;
+
 /** An episode whose later steps depend on every earlier decision: a chain of steps with Q drawn from the path. */
 function playChain(margin: number, episode: number): MarginOutcome {
   const selector = createSelector(`best-of-q@margin=${margin}`);
@@ -25,7 +30,7 @@ function playChain(margin: number, episode: number): MarginOutcome {
     const q = [random.next(), random.next(), random.next()];
     const candidates = q.map(() => ({ action: { type: 'wait' }, thought: '', note: '' }));
     const scores = { q, spread: [0, 0, 0], v: 0 };
-    const selection = selector.select({ candidates, scores, random, history: [] });
+    const selection = selector.select({ candidates, scores, random, history: [], ...seen });
     if (selection instanceof Promise) throw new Error('expected a selection at once');
     if (selection.index !== 0) gains.push(q[selection.index]! - q[0]!);
     path += `/${selection.index}`;

@@ -8,7 +8,7 @@ const three = [candidate('a'), candidate('b'), candidate('c')];
 
 async function choose(spec: string, q: number[] | null = null, draw = 0): Promise<number> {
   const scores = q && { q, spread: q.map(() => 0), v: 0 };
-  const request = { candidates: three, scores, random: randomSource(['test', draw]), history: [] };
+  const request = { candidates: three, scores, random: randomSource(['test', draw]), history: [], ...seen };
   return (await createSelector(spec).select(request)).index;
 }
 
@@ -26,6 +26,11 @@ function usageError(work: () => unknown): string {
   }
   throw new Error('expected BOQ_USAGE');
 }
+
+const seen = {
+  instruction: 'click the goal',
+  screenshot: { bytes: new Uint8Array(), format: 'webp', width: 1, height: 1 },
+} as const;
 
 describe('selectors', () => {
   it('prompting asks for one candidate, the others for N', () => {
@@ -48,7 +53,7 @@ describe('selectors', () => {
   });
 
   it('epsilon-greedy takes the only candidate there is', async () => {
-    const request = { candidates: [three[0]!], scores: null, history: [] };
+    const request = { candidates: [three[0]!], scores: null, history: [], ...seen };
     const selector = createSelector('epsilon-greedy@epsilon=1');
     const selection = await selector.select({ ...request, random: randomSource([1]) });
     expect(selection).to.deep.include({ index: 0, evidence: { explored: false } });

@@ -17,6 +17,8 @@ import type {
   StepScores,
   Usage,
 } from '../store/types.js';
+import type { Budget } from './budget.js';
+import type { LoopGuard } from './loop-guard.js';
 import type {
   Critic,
   Episode,
@@ -71,10 +73,20 @@ export interface RunEpisodeOptions {
   /** Draws of one step for one purpose; equal keys must give equal draws. */
   random: (step: number, purpose: 'propose' | 'select') => RandomSource;
   recorder: EpisodeRecorder;
+  /** Tells the policy when it goes round in circles, and ends the episode when that does not help. */
+  guard?: LoopGuard;
+  /** Ends the episode once it is spent. */
+  budget?: Budget;
+  /** At a limit on steps or cost: `fail`, or `answer` to ask the policy for one last answer. Default fail. */
+  onLimit?: 'fail' | 'answer';
   signal?: AbortSignal;
   onEvent?: (event: EpisodeEvent) => void;
+  /** Waited for after each observation, before candidates are asked for. */
+  beforeStep?: (observation: Observation, step: number) => Promise<void>;
   /** Asked before an action is carried out; false ends the episode there with outcome 'budget'. */
   beforeAction?: (candidate: Candidate, step: number) => Promise<boolean>;
+  /** Waited for once a step is recorded. */
+  afterStep?: (record: StepRecord) => Promise<void>;
 }
 
 export interface EpisodeResult {
@@ -152,12 +164,16 @@ class EpisodeRun {
   }
 
   async #play(): Promise<EpisodeResult> {
-    for (let step = 0; step < this.#options.limits.maxSteps; step++) {
+    const { limits, budget, onLimit = 'fail' } = this.#options;
+    for (let step = 0; ; step++) {
       this.#requireNotAborted();
       if (this.#timedOut) return this.#endByLimit('time-limit', step);
+      const spent = budget?.exhausted() ? 'budget' : null;
+      const limit = step >= limits.maxSteps ? 'step-limit' : spent;
+      if (limit && (onLimit === 'fail' || this.#history.length === 0)) return this.#endByLimit(limit, step);
       let end: EpisodeResult | null;
       try {
-        end = await this.#step(step);
+        end = await this.#step(step, limit);
       } catch (error) {
         // Cut off by our own clock: the step is not recorded, as its action may never have happened.
         if (!this.#timedOut || this.#options.signal?.aborted) throw this.#fault(error);
@@ -165,38 +181,36 @@ class EpisodeRun {
       }
       if (end) return end;
     }
-    return this.#endByLimit('step-limit', this.#options.limits.maxSteps);
   }
 
-  /** One step, recorded; a result where it was the last. */
-  async #step(step: number): Promise<EpisodeResult | null> {
-    const { episode, critic, selector, recorder, onEvent } = this.#options;
+  /**
+   * One step, recorded; a result where it was the last.
+   * @param limit set where a limit is met and only an answer counts any more
+   */
+  async #step(step: number, limit: Outcome | null): Promise<EpisodeResult | null> {
+    const { episode, recorder, guard, onEvent, beforeStep, beforeAction, afterStep } = this.#options;
     const clock = new PhaseClock();
     const observation = await episode.environment.observe(this.#signal);
+    observation.events.push(...(guard?.observe(observation) ?? []));
     clock.end('observe');
     onEvent?.({ type: 'observed', step, observation });
+    if (guard?.isStuck) return this.#endByLimit('stuck', step);
+    await beforeStep?.(observation, step);
     const screenshot = recorder.shot(String(step).padStart(3, '0'), observation.screenshot);
 
-    const scoring =
-      selector.needsScores && critic
-        ? critic.begin({
-            instruction: episode.instruction,
-            history: [...this.#history],
-            screenshot: observation.screenshot,
-            signal: this.#signal,
-          })
-        : null;
-    const proposed = await this.#propose(step, observation, scoring);
+    const scoring = this.#beginScoring(observation);
+    const proposed = await this.#propose(step, observation, scoring, limit !== null);
     clock.end('propose');
+    if (limit && proposed.candidates.length === 0) return this.#endByLimit(limit, step);
 
-    const { candidates, selection, scores } = await this.#decide(step, proposed, scoring, clock);
+    const decided = await this.#decide(step, observation, proposed, scoring, clock);
+    const { candidates, selection, scores } = decided;
     onEvent?.({ type: 'decided', step, candidates, scores, selection });
     const chosen = candidates[selection.index]!;
-    if (this.#options.beforeAction && !(await this.#options.beforeAction(chosen, step))) {
-      return this.#endByLimit('budget', step);
-    }
+    if (beforeAction && !(await beforeAction(chosen, step))) return this.#endByLimit('budget', step);
     clock.restart();
 
+    guard?.take(chosen.action);
     const { grounding, point, miss, usage } = await this.#ground(chosen.action, observation);
     clock.end('ground');
     const result = miss ?? (await episode.environment.act(chosen.action, point, this.#signal));
@@ -212,16 +226,36 @@ class EpisodeRun {
       selection,
       grounding,
       result,
-      usage: [...proposed.usage, ...usage],
+      usage: [...proposed.usage, ...decided.usage, ...usage],
       timings: clock.phases,
     };
     await recorder.step(record);
     onEvent?.({ type: 'step', step, record });
+    await afterStep?.(record);
+    this.#spend([...decided.usage, ...usage]);
     this.#history.push({ action: chosen.action, thought: chosen.thought, note: chosen.note, result });
     return this.#endAfter(step + 1, chosen.action, verdict);
   }
 
-  async #propose(step: number, observation: Observation, scoring: StepScoring | null): Promise<Proposed> {
+  /** The state's embedding starts here, while the policy has not even been asked. */
+  #beginScoring(observation: Observation): StepScoring | null {
+    const { episode, selector, critic } = this.#options;
+    if (!selector.needsScores || !critic) return null;
+    return critic.begin({
+      instruction: episode.instruction,
+      history: [...this.#history],
+      screenshot: observation.screenshot,
+      signal: this.#signal,
+    });
+  }
+
+  /** @param mustAnswer only answers are taken, as a limit is met */
+  async #propose(
+    step: number,
+    observation: Observation,
+    scoring: StepScoring | null,
+    mustAnswer: boolean,
+  ): Promise<Proposed> {
     const { episode, proposer, selector, n, random, onEvent } = this.#options;
     const proposed: Proposed = { candidates: [], errors: [], usage: [] };
     const known = new Set<string>();
@@ -230,16 +264,20 @@ class EpisodeRun {
       history: [...this.#history],
       observation,
       n: selector.candidateCount(n),
+      ...(mustAnswer ? { mustAnswer } : {}),
       random: random(step, 'propose'),
       signal: this.#signal,
     });
     for await (const event of events) {
-      if (event.type === 'usage') proposed.usage.push(event.usage);
-      else if (event.type === 'error') {
+      if (event.type === 'usage') {
+        proposed.usage.push(event.usage);
+        this.#spend([event.usage]);
+      } else if (event.type === 'error') {
         proposed.errors.push(event.error);
         onEvent?.({ type: 'candidate-error', step, error: event.error });
       } else {
         const { candidate } = event;
+        if (mustAnswer && candidate.action.type !== 'answer') continue;
         onEvent?.({ type: 'candidate', step, index: proposed.candidates.length, candidate });
         proposed.candidates.push(candidate);
         const text = identity(candidate);
@@ -252,25 +290,29 @@ class EpisodeRun {
 
   async #decide(
     step: number,
+    observation: Observation,
     { candidates, errors }: Proposed,
     scoring: StepScoring | null,
     clock: PhaseClock,
-  ): Promise<{ candidates: Candidate[]; scores: StepScores | null; selection: Selection }> {
-    const { selector, random } = this.#options;
+  ): Promise<{ candidates: Candidate[]; scores: StepScores | null; selection: Selection; usage: Usage[] }> {
+    const { episode, selector, random } = this.#options;
     if (candidates.length === 0) {
       this.#emptySteps++;
       const fault = errors[0] ? `: ${errors[0].message}` : '';
       const selection = { selector: selector.name, index: 0, reason: `no valid candidate${fault}; waited` };
-      return { candidates: [waiting], scores: null, selection };
+      return { candidates: [waiting], scores: null, selection, usage: [] };
     }
     this.#emptySteps = 0;
     const scores = scoring ? spreadOut(await scoring.scores(), candidates) : null;
     clock.end('score');
-    const selection = await selector.select({
+    const { usage = [], ...selection } = await selector.select({
+      instruction: episode.instruction,
       candidates,
       scores,
       random: random(step, 'select'),
       history: [...this.#history],
+      screenshot: observation.screenshot,
+      signal: this.#signal,
     });
     clock.end('select');
     if (!(selection.index in candidates)) {
@@ -280,7 +322,7 @@ class EpisodeRun {
           `index ${selection.index}.`,
       );
     }
-    return { candidates, scores, selection };
+    return { candidates, scores, selection, usage };
   }
 
   async #ground(
@@ -323,6 +365,10 @@ class EpisodeRun {
     const observation = await episode.environment.observe(signal);
     const finalObservation = describe(observation, recorder.shot('final', observation.screenshot));
     return { outcome, reward: 0, rawReward: null, answer: null, steps, finalObservation };
+  }
+
+  #spend(usage: readonly Usage[]): void {
+    for (const one of usage) this.#options.budget?.add(one);
   }
 
   #requireNotAborted(): void {

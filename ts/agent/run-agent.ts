@@ -3,16 +3,18 @@ import { BoqError } from '../core/errors.js';
 import { gitCommit, packageVersion } from '../core/package.js';
 import { randomSource } from '../core/random.js';
 import { FolderRun } from '../store/run.js';
-import type { EpisodeKey, EpisodeRecord } from '../store/types.js';
+import type { Candidate, EpisodeKey, EpisodeRecord } from '../store/types.js';
 import { ActionRegistry } from './actions/registry.js';
 import { PageEnvironment } from './browser/environment.js';
 import { BrowserPool } from './browser/pool.js';
 import type { BrowserSession } from './browser/session.js';
+import type { Budget } from './budget.js';
 import { PageLocalizer } from './localizer/page.js';
 import { type EpisodeEvent, type RunEpisodeOptions, runEpisode } from './loop.js';
+import { LoopGuard } from './loop-guard.js';
 import { createPolicy } from './policy/registry.js';
 import { createSelector } from './selectors/registry.js';
-import type { Critic, Localizer, Proposer, Selector, Verdict } from './types.js';
+import type { Critic, Localizer, Observation, ProposeRequest, Proposer, Selector, Verdict } from './types.js';
 
 export interface AgentOptions {
   /** Where the task begins. */
@@ -45,9 +47,15 @@ export interface AgentOptions {
   profile?: string;
   /** Values that must not be written to the trace. */
   secrets?: readonly string[];
+  /** Times that one action may be taken in one state before the agent counts as stuck; default 4, 0 for no limit. */
+  stuckAfter?: number;
+  budget?: Budget;
+  onLimit?: 'fail' | 'answer';
   signal?: AbortSignal;
   onEvent?: (event: EpisodeEvent) => void;
-  beforeAction?: RunEpisodeOptions['beforeAction'];
+  beforeStep?: NonNullable<RunEpisodeOptions['beforeStep']>;
+  beforeAction?: NonNullable<RunEpisodeOptions['beforeAction']>;
+  afterStep?: NonNullable<RunEpisodeOptions['afterStep']>;
 }
 
 export interface AgentSummary {
@@ -61,13 +69,23 @@ export interface AgentSummary {
  * @throws BOQ_USAGE, BOQ_BROWSER_NOT_FOUND, BOQ_BROWSER, BOQ_RUN_EXISTS, BOQ_FILE_WRITE, BOQ_ABORTED
  */
 export async function runAgent(options: AgentOptions): Promise<AgentSummary> {
-  const { url, task, secrets, seed = 0, n = 3, maxSteps = 30, maxMs = 600_000, model } = options;
+  const {
+    url,
+    task,
+    secrets,
+    seed = 0,
+    n = 3,
+    maxSteps = 30,
+    maxMs = 600_000,
+    model,
+    stuckAfter = 4,
+  } = options;
   const proposer =
     typeof options.policy === 'object' ? options.policy : createPolicy(options.policy ?? 'page');
   const selector =
     typeof options.selector === 'object' ? options.selector : createSelector(options.selector ?? 'best-of-q');
   const localizer = options.localizer ?? new PageLocalizer();
-  const viewport = { width: 1280, height: 720, deviceScaleFactor: 1, ...options.viewport };
+  const viewport = viewportOf(options);
   if (selector.needsScores && !model) {
     throw new BoqError(
       'BOQ_USAGE',
@@ -105,40 +123,108 @@ export async function runAgent(options: AgentOptions): Promise<AgentSummary> {
     generation,
     repeat: (await run.committed()).size,
   };
+  return withPage(options, viewport, async (session) => {
+    const actions = options.actions ?? new ActionRegistry();
+    const judge = options.successText === undefined ? undefined : textJudge(session, options.successText);
+    const environment = new PageEnvironment(session, actions, judge);
+    const attempt = await run.begin(key, { instruction: task, startUrl: url });
+    try {
+      const end = await runEpisode({
+        episode: { instruction: task, startUrl: url, environment },
+        ...{ proposer, selector, localizer, n },
+        critic: critic?.critic ?? null,
+        limits: { maxSteps, maxMs },
+        random: (step, purpose) => randomSource([seed, task, key.repeat, step, purpose]),
+        recorder: attempt,
+        ...(stuckAfter > 0 ? { guard: new LoopGuard({ stopAfter: stuckAfter }) } : {}),
+        ...definedOf(options, passedOn),
+      });
+      const { record } = await attempt.commit(end);
+      return { run: run.folder, record };
+    } finally {
+      await attempt.abandon();
+    }
+  });
+}
+
+export interface AgentPreview {
+  /** What the page looks like to the agent. */
+  observation: Observation;
+  /** What a model would be sent; null for policies without one. */
+  prompt: string | null;
+  /** What a policy without a model would offer; empty for others, which are not asked. */
+  candidates: Candidate[];
+}
+
+/**
+ * Opens the page and shows what the policy would be asked, without asking a model or touching the page.
+ * @throws BOQ_USAGE, BOQ_BROWSER_NOT_FOUND, BOQ_BROWSER, BOQ_ABORTED
+ */
+export async function previewAgent(options: Omit<AgentOptions, 'out'>): Promise<AgentPreview> {
+  const { task, seed = 0, n = 3 } = options;
+  const proposer = proposerOf(options);
+  return withPage(options, viewportOf(options), async (session) => {
+    const observation = await session.observe(options.signal);
+    const request: ProposeRequest = {
+      instruction: task,
+      history: [],
+      observation,
+      n,
+      random: randomSource([seed, task, 0, 0, 'propose']),
+    };
+    if (proposer.preview) return { observation, prompt: proposer.preview(request), candidates: [] };
+    const candidates: Candidate[] = [];
+    for await (const event of proposer.propose(request)) {
+      if (event.type === 'candidate') candidates.push(event.candidate);
+    }
+    return { observation, prompt: null, candidates };
+  });
+}
+
+function proposerOf({ policy = 'page' }: Pick<AgentOptions, 'policy'>): Proposer {
+  return typeof policy === 'string' ? createPolicy(policy) : policy;
+}
+
+function viewportOf({ viewport }: Pick<AgentOptions, 'viewport'>) {
+  return { width: 1280, height: 720, deviceScaleFactor: 1, ...viewport };
+}
+
+async function withPage<T>(
+  { url, headed, profile }: Pick<AgentOptions, 'url' | 'headed' | 'profile'>,
+  viewport: ReturnType<typeof viewportOf>,
+  work: (session: BrowserSession) => Promise<T>,
+): Promise<T> {
   const pool = new BrowserPool({
     size: 1,
-    headless: !options.headed,
+    headless: !headed,
     viewport,
-    ...(options.profile === undefined ? {} : { profile: options.profile }),
+    ...(profile === undefined ? {} : { profile }),
   });
   try {
     return await pool.use(async (session) => {
       await session.begin(url);
-      const actions = options.actions ?? new ActionRegistry();
-      const judge = options.successText === undefined ? undefined : textJudge(session, options.successText);
-      const environment = new PageEnvironment(session, actions, judge);
-      const attempt = await run.begin(key, { instruction: task, startUrl: url });
-      try {
-        const end = await runEpisode({
-          episode: { instruction: task, startUrl: url, environment },
-          ...{ proposer, selector, localizer, n },
-          critic: critic?.critic ?? null,
-          limits: { maxSteps, maxMs },
-          random: (step, purpose) => randomSource([seed, task, key.repeat, step, purpose]),
-          recorder: attempt,
-          ...(options.signal ? { signal: options.signal } : {}),
-          ...(options.onEvent ? { onEvent: options.onEvent } : {}),
-          ...(options.beforeAction ? { beforeAction: options.beforeAction } : {}),
-        });
-        const { record } = await attempt.commit(end);
-        return { run: run.folder, record };
-      } finally {
-        await attempt.abandon();
-      }
+      return work(session);
     });
   } finally {
     await pool.close();
   }
+}
+
+/** Options that the loop takes as they are. */
+const passedOn = [
+  'budget',
+  'onLimit',
+  'signal',
+  'onEvent',
+  'beforeStep',
+  'beforeAction',
+  'afterStep',
+] as const satisfies readonly (keyof AgentOptions & keyof RunEpisodeOptions)[];
+
+function definedOf<T extends object, K extends keyof T>(all: T, names: readonly K[]): Pick<T, K> {
+  return Object.fromEntries(
+    names.filter((name) => all[name] !== undefined).map((name) => [name, all[name]]),
+  ) as Pick<T, K>;
 }
 
 /** Success as soon as the page shows the text. */

@@ -77,6 +77,8 @@ export interface ProposeRequest {
   observation: Observation;
   /** How many candidates to offer; 1 for plain prompting. */
   n: number;
+  /** The last chance: a limit is met, and only an answer counts now. */
+  mustAnswer?: boolean;
   random: RandomSource;
   signal?: AbortSignal;
 }
@@ -91,6 +93,8 @@ export interface Proposer {
   /** Goes into the episode key; includes every setting that changes behaviour. */
   readonly name: string;
   propose(request: ProposeRequest): AsyncIterable<ProposalEvent>;
+  /** What a model would be sent, for people to read; policies without a model have nothing to show. */
+  preview?(request: ProposeRequest): string;
 }
 
 /** Turns an element description into a point, or says why it cannot (never a blind guess). */
@@ -123,11 +127,20 @@ export interface Critic {
 }
 
 export interface SelectRequest {
+  instruction: string;
   candidates: readonly Candidate[];
   /** null where the selector did not ask for scores. */
   scores: StepScores | null;
   random: RandomSource;
   history: readonly HistoryEntry[];
+  /** What the policy saw; for a picker that looks for itself. */
+  screenshot: Screenshot;
+  signal?: AbortSignal;
+}
+
+/** A decision; `usage` is what it cost, recorded with the step's other costs. */
+export interface Decision extends Selection {
+  usage?: Usage[];
 }
 
 export interface Selector {
@@ -136,7 +149,7 @@ export interface Selector {
   /** Candidates to ask for, given the configured N. */
   candidateCount(n: number): number;
   readonly needsScores: boolean;
-  select(request: SelectRequest): Selection | Promise<Selection>;
+  select(request: SelectRequest): Decision | Promise<Decision>;
 }
 
 /** Where an episode happens: a browser page prepared for one task. */

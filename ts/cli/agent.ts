@@ -2,8 +2,10 @@
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { pathToFileURL } from 'node:url';
+import { Option } from 'commander';
+import { Budget, type BudgetLimits } from '../agent/budget.js';
 import type { EpisodeEvent } from '../agent/loop.js';
-import { runAgent } from '../agent/run-agent.js';
+import { previewAgent, runAgent } from '../agent/run-agent.js';
 import { createSelector, parseSelectorSpec } from '../agent/selectors/registry.js';
 import { BoqError } from '../core/errors.js';
 import { packageRoot } from '../core/setup-paths.js';
@@ -11,7 +13,7 @@ import { ModelSet, newestModel, type OpenModel } from '../evaluation/models.js';
 import { describeAction } from '../report/data.js';
 import type { Candidate } from '../store/types.js';
 import { findCheckpoint } from './checkpoint.js';
-import { type CommandContext, integerOption, runCommand } from './command.js';
+import { type CommandContext, integerOption, numberOption, runCommand } from './command.js';
 import { demonstrationModel } from './demonstration.js';
 
 interface AgentFlags {
@@ -31,6 +33,11 @@ interface AgentFlags {
   headed?: boolean;
   profile?: string;
   step?: boolean;
+  dryRun?: boolean;
+  onLimit: 'fail' | 'answer';
+  maxUsd?: number;
+  maxTokens?: number;
+  maxCalls?: number;
   json?: boolean;
   quiet?: boolean;
 }
@@ -68,10 +75,20 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--headed', 'show the browser')
         .option('--profile <folder>', "the browser's profile, with its cookies")
         .option('--step', 'ask before each action')
+        .option('--dry-run', 'open the page, print what the policy would be asked, and do nothing')
+        .addOption(
+          new Option('--on-limit <what>', 'at a limit: fail, or ask for one last answer')
+            .choices(['fail', 'answer'])
+            .default('fail'),
+        )
+        .option('--max-usd <amount>', 'dollars that models may cost', numberOption(0, 1e6))
+        .option('--max-tokens <count>', 'tokens that models may use', integerOption(1))
+        .option('--max-calls <count>', 'calls of models', integerOption(1))
         .option('--json', 'print each step and the outcome as lines of JSON')
         .option('--quiet', 'print the outcome only')
         .action(async (flags: AgentFlags) => {
           const { url, task, successText } = goal(flags);
+          if (flags.dryRun) return preview({ url, task }, flags, context);
           await using models = new ModelSet({ embedder: await checkpointFor(flags), device: flags.device });
           const model = await openModel(models, flags, context);
           const { run, record } = await runAgent({
@@ -88,6 +105,8 @@ export function main(argv: readonly string[]): Promise<number> {
             maxSteps: flags.steps,
             maxMs: flags.seconds * 1000,
             seed: flags.seed,
+            onLimit: flags.onLimit,
+            budget: new Budget(limitsOf(flags)),
             headed: flags.headed ?? false,
             ...(flags.profile === undefined ? {} : { profile: flags.profile }),
             signal: context.signal,
@@ -114,6 +133,39 @@ function goal({ url, task, successText }: AgentFlags): { url: string; task: stri
   const address = URL.canParse(url) ? url : `https://${url}`;
   if (!URL.canParse(address)) throw new BoqError('BOQ_USAGE', `Expected an address for --url, got "${url}".`);
   return { url: address, task, ...(successText === undefined ? {} : { successText }) };
+}
+
+function limitsOf({ maxUsd, maxTokens, maxCalls }: AgentFlags): BudgetLimits {
+  return {
+    ...(maxUsd === undefined ? {} : { maxUsd }),
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(maxCalls === undefined ? {} : { maxCalls }),
+  };
+}
+
+/** What would be asked about the first step. */
+async function preview(
+  where: { url: string; task: string },
+  { policy, n, seed, headed, profile, json }: AgentFlags,
+  { print, signal }: CommandContext,
+): Promise<void> {
+  const { observation, prompt, candidates } = await previewAgent({
+    ...where,
+    ...{ policy, n, seed, signal },
+    headed: headed ?? false,
+    ...(profile === undefined ? {} : { profile }),
+  });
+  if (json) {
+    const { screenshot, ...seen } = observation;
+    print(JSON.stringify({ observation: seen, prompt, candidates }));
+    return;
+  }
+  print(`${observation.title} (${observation.url}), ${observation.elements.length} elements`);
+  if (prompt !== null) print(prompt);
+  else {
+    print(`The policy ${policy} asks no model. It would offer:`);
+    for (const { action, thought } of candidates) print(`  ${describeAction(action)}  (${thought})`);
+  }
 }
 
 function needsModel({ selector }: AgentFlags): boolean {

@@ -7,6 +7,7 @@ const outcomes: Record<Outcome, { glyph: string; words: string; style: string }>
   failure: { glyph: '✕', words: 'failure', style: 'failure' },
   answered: { glyph: '?', words: 'answered, not judged', style: 'limit' },
   'no-answer': { glyph: '✕', words: 'no answer', style: 'failure' },
+  stuck: { glyph: '✕', words: 'stuck', style: 'failure' },
   'step-limit': { glyph: '◑', words: 'step limit', style: 'limit' },
   'time-limit': { glyph: '◑', words: 'time limit', style: 'limit' },
   budget: { glyph: '◑', words: 'budget spent', style: 'limit' },

@@ -101,7 +101,8 @@ export interface StepRecord {
 
 /**
  * How an episode ended. An infrastructure fault is not an outcome: it is a retry. `answered`: the agent ended it
- * with an answer that nothing has judged; `no-answer`: the policy offered nothing that could be done.
+ * with an answer that nothing has judged; `no-answer`: the policy offered nothing that could be done; `stuck`: it did
+ * the same thing in the same state again and again.
  */
 export const outcomes = [
   'success',
@@ -110,6 +111,7 @@ export const outcomes = [
   'step-limit',
   'time-limit',
   'no-answer',
+  'stuck',
   'budget',
 ] as const;
 export type Outcome = (typeof outcomes)[number];

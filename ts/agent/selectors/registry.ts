@@ -5,6 +5,7 @@ import type { Selector } from '../types.js';
 import { bestOfQ } from './best-of-q.js';
 import { epsilonGreedy } from './epsilon-greedy.js';
 import { first } from './first.js';
+import { pickerSelector, wordPicker } from './picker.js';
 import { prompting } from './prompting.js';
 import { random } from './random.js';
 
@@ -27,6 +28,7 @@ const rules: Readonly<Record<string, SelectorRule>> = {
     settings: { epsilon: { default: 0.5, min: 0, max: 1 } },
     create: ({ epsilon }) => epsilonGreedy(epsilon!),
   },
+  picker: { settings: {}, create: () => pickerSelector(wordPicker) },
   'best-of-q': {
     settings: { margin: { default: 0, min: 0, max: Number.MAX_VALUE } },
     create: ({ margin }) => bestOfQ(margin!),
