@@ -1,0 +1,189 @@
+/**
+ * The public API of `@boq/native`. Importing it starts no browser and loads neither a model nor libtorch; what
+ * needs one of them does so when it is called.
+ *
+ * The stages, in the order in which data goes through them: {@link collect}, {@link embedRun}, {@link train},
+ * {@link evaluate}, {@link writeReport}; {@link runExperiment} is all of them, {@link runAgent} uses what they made.
+ *
+ * @packageDocumentation
+ */
+
+// Actions
+export { ActionRegistry, standardActions } from './agent/actions/registry.js';
+export {
+  type ActionDefinition,
+  type ActionSurface,
+  actionSchema,
+  type ControlInfo,
+  elementProperty,
+} from './agent/actions/types.js';
+
+// Browser
+export { PageEnvironment } from './agent/browser/environment.js';
+export type { LaunchOptions } from './agent/browser/launch.js';
+export { BrowserPool, type PoolOptions } from './agent/browser/pool.js';
+export { BrowserSession, type SessionOptions } from './agent/browser/session.js';
+
+// Agent: one task, or one episode of one's own
+export { PageLocalizer } from './agent/localizer/page.js';
+export {
+  type EpisodeEvent,
+  type EpisodeLimits,
+  type EpisodeRecorder,
+  type EpisodeResult,
+  type RunEpisodeOptions,
+  runEpisode,
+} from './agent/loop.js';
+export { PagePolicy, type PagePolicyOptions } from './agent/policy/page.js';
+export { createPolicy, type PolicySettings, policyNames } from './agent/policy/registry.js';
+export { type AgentOptions, type AgentSummary, runAgent } from './agent/run-agent.js';
+export { argmax, bestOfQ, tieWidth } from './agent/selectors/best-of-q.js';
+export { epsilonGreedy } from './agent/selectors/epsilon-greedy.js';
+export { first } from './agent/selectors/first.js';
+export { prompting } from './agent/selectors/prompting.js';
+export { random } from './agent/selectors/random.js';
+export { createSelector, selectorNames } from './agent/selectors/registry.js';
+export type {
+  Critic,
+  Environment,
+  Episode,
+  HistoryEntry,
+  Localizer,
+  Observation,
+  PageElement,
+  ProposalEvent,
+  ProposeRequest,
+  Proposer,
+  Screenshot,
+  Selector,
+  SelectRequest,
+  StepScoring,
+  Verdict,
+} from './agent/types.js';
+
+// Errors and randomness
+export {
+  BoqError,
+  type BoqErrorCode,
+  type BoqErrorOptions,
+  hostErrorCodes,
+  isBoqError,
+  nativeErrorCodes,
+} from './core/errors.js';
+export { hashUniform, type RandomKey, type RandomSource, randomSource } from './core/random.js';
+
+// Evaluation
+export { benchmarkNames, openBenchmark } from './evaluation/benchmarks/registry.js';
+export type { Benchmark } from './evaluation/benchmarks/types.js';
+export { type CollectOptions, type CollectSummary, collect } from './evaluation/collect.js';
+export {
+  type EvaluatedWith,
+  type EvaluateOptions,
+  type EvaluateSummary,
+  evaluate,
+} from './evaluation/evaluate.js';
+export {
+  type Experiment,
+  type ExperimentOptions,
+  type ExperimentProgress,
+  type ExperimentResult,
+  type PolicyChoice,
+  runExperiment,
+} from './evaluation/experiment.js';
+export {
+  constantModel,
+  ModelSet,
+  type ModelSetOptions,
+  newestModel,
+  type OpenModel,
+} from './evaluation/models.js';
+export {
+  type EvaluatedEntry,
+  type EvaluatedModel,
+  type ResultRow,
+  type Results,
+  readResults,
+} from './evaluation/results.js';
+export type { PlanFault, PlanProgress } from './evaluation/runner.js';
+export type { EpisodeOptions, SeedRange } from './evaluation/stage.js';
+export {
+  clusteredInterval,
+  type Interval,
+  type Sample,
+  stratifiedInterval,
+} from './evaluation/statistics.js';
+export type { Estimand, SelectorSummary } from './evaluation/summary.js';
+export type { ValidationOptions } from './evaluation/validation.js';
+
+// Embedding, training, scoring
+export { hubCacheFolder, resolveCheckpoint } from './learning/checkpoints.js';
+export {
+  ConstantCritic,
+  type CriticCandidate,
+  type CriticEmbedder,
+  type CriticScorer,
+  type CriticState,
+  type CriticStep,
+  QCritic,
+} from './learning/critic.js';
+export {
+  type EmbeddingManifest,
+  type EmbedProgress,
+  type EmbedRunOptions,
+  type EmbedRunResult,
+  embedRun,
+  type RunEmbedder,
+  type RunSource,
+  readManifest,
+} from './learning/embed-run.js';
+export {
+  Embedder,
+  type EmbedderOptions,
+  type EmbedRequest,
+  type EmbedResult,
+} from './learning/embedder.js';
+export { type HyperParameter, hyperParameters, type Preset, presets } from './learning/hyper-parameters.js';
+export type { ModelConfig } from './learning/model-card.js';
+export type { EmbedderProfile } from './learning/profile.js';
+export { openRunSource } from './learning/run-source.js';
+export {
+  actionPrompt,
+  describeAction,
+  image,
+  type PastStep,
+  type Piece,
+  renderChat,
+  statePrompt,
+  type Turn,
+  taskPrompt,
+  templateVersion,
+} from './learning/templates.js';
+export { writeTinyCheckpoint } from './learning/tiny-checkpoint.js';
+export { type TrainOptions, type TrainPlan, type TrainResult, train } from './learning/train.js';
+export {
+  describeData,
+  findEmbeddings,
+  newestEmbeddedRun,
+  type TrainingData,
+} from './learning/training-data.js';
+export { buildInfo } from './native/load.js';
+export { Scorer, type ScorerOptions } from './native/scorer.js';
+export type {
+  NativeBuildInfo,
+  NativeEmbedderInfo,
+  NativeEmbedItem,
+  NativeScoreBatch,
+  NativeScorerInfo,
+  NativeScores,
+  NativeTrainConfig,
+  NativeTrainProgress,
+  NativeTrainSummary,
+} from './native/surface.js';
+
+// Report
+export type { ReportData } from './report/data.js';
+export { loadReport, type ReportOptions } from './report/load.js';
+export { type WrittenReport, writeReport } from './report/write.js';
+
+// Runs on disk
+export * from './store/index.js';
