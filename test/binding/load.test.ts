@@ -25,8 +25,8 @@ describe('loading the addon', () => {
   });
 
   it('lets OpenMP wait passively', async () => {
-    const { stdout } = await runChild('openmp-policy.ts');
-    expect(stdout).to.include("OMP_WAIT_POLICY = 'PASSIVE'").and.include("GOMP_SPINCOUNT = '0'");
+    const { stderr } = await runChild('openmp-policy.ts');
+    expect(stderr).to.include("OMP_WAIT_POLICY = 'PASSIVE'").and.include("GOMP_SPINCOUNT = '0'");
   });
 
   describe('from another folder', () => {
