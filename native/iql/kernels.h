@@ -1,0 +1,45 @@
+// The element-wise passes of training. On the CPU each is one loop over memory, spread over threads in blocks
+// of fixed size so that results do not depend on the number of threads; on other devices it is a few ATen
+// calls.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace boq::iql {
+
+/// h := dropout(relu(h + bias)) in place. h: [K, B, n], float32 or bfloat16, contiguous; bias: [K, n] float32
+/// with unit stride in n. Element i of head k is kept (and scaled by 1 / (1 - p)) by a hash of `key`, k and
+/// i; p = 0 keeps all.
+void bias_relu_dropout_(at::Tensor& h, const at::Tensor& bias, double p, uint64_t key);
+
+/// h := h + bias in place, shapes as above.
+void add_bias_(at::Tensor& h, const at::Tensor& bias);
+
+/// The gradient through dropout(relu(.)) in place: a value of 0 in `h`, the layer's output, passes nothing.
+void relu_dropout_backward_(at::Tensor& grad, const at::Tensor& h, double p);
+
+/// bias_grad[k, n] := (or +=) sum over the batch of grad[k, b, n].
+void sum_to_bias(const at::Tensor& grad, at::Tensor bias_grad, bool accumulate);
+
+/// Euclidean norm of every row: [K, P] float32 -> [K] float32, summed in double.
+at::Tensor row_norms(const at::Tensor& rows);
+
+/// How a row is changed on its way into a batch: clamp((x - mean) / std, -clip, clip). Null pointers: not at
+/// all.
+struct RowScaling {
+  const float* mean = nullptr;
+  const float* std = nullptr;
+  float clip = 0;  ///< 0: no limit
+};
+
+/// Copies n numbers (float32, bfloat16 or float16) to float32 or bfloat16.
+void copy_row(const void* from, at::ScalarType from_dtype, void* to, at::ScalarType to_dtype, int64_t n,
+              RowScaling scaling);
+
+/// sum[j] += weight * (x[j] - origin[j]), squares[j] += weight * (x[j] - origin[j])^2.
+void add_moments(const void* from, at::ScalarType dtype, int64_t n, double weight, const double* origin,
+                 double* sum, double* squares);
+
+}  // namespace boq::iql

@@ -1,0 +1,192 @@
+#include "native/iql/networks.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "native/core/error.h"
+#include "native/iql/kernels.h"
+#include "native/iql/random.h"
+
+namespace boq::iql {
+namespace {
+
+constexpr int64_t kAlign = 16;  // floats of a cache line
+
+// Below this many weights a product costs next to nothing, and float32 keeps the values exact: the last
+// layers.
+constexpr int64_t kHalfFrom = 1 << 17;
+
+int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+// a [K or 1, m, n] times b [K, n, p]: one 2-D product a head on the CPU, where batched ones are slower for
+// strided weights, one batched product elsewhere.
+at::Tensor head_products(const at::Tensor& a, const at::Tensor& b) {
+  if (b.size(0) == 1) return at::mm(a[0], b[0]).unsqueeze(0);
+  if (!a.is_cpu()) return at::bmm(a.expand({b.size(0), a.size(1), a.size(2)}), b);
+  at::Tensor out = at::empty({b.size(0), a.size(1), b.size(2)}, a.options());
+  for (int64_t k = 0; k < b.size(0); ++k) {
+    at::Tensor slice = out[k];
+    at::mm_out(slice, a[a.size(0) == 1 ? 0 : k], b[k]);
+  }
+  return out;
+}
+
+}  // namespace
+
+int64_t NetworkShape::parameter_count() const {
+  int64_t count = static_cast<int64_t>(streams.size()) * (width + 1) * projection;
+  int64_t in = static_cast<int64_t>(streams.size()) * projection;
+  for (const int64_t out : hidden) {
+    count += (in + 1) * out;
+    in = out;
+  }
+  return count + (in + 1) * outputs;
+}
+
+Network::Network(NetworkShape shape, int64_t heads, at::Device device, bool half)
+    : shape_(std::move(shape)), heads_(heads), half_(half) {
+  const auto add = [&](std::string name, int64_t in, int64_t out) {
+    const int64_t bias_offset = row_ + aligned(in * out);
+    layers_.push_back({std::move(name), in, out, row_, bias_offset});
+    row_ = bias_offset + aligned(out);
+  };
+  for (const auto& stream : shape_.streams) add(stream + "_proj", shape_.width, shape_.projection);
+  int64_t in = static_cast<int64_t>(shape_.streams.size()) * shape_.projection;
+  for (size_t i = 0; i < shape_.hidden.size(); ++i) {
+    add("hidden." + std::to_string(i), in, shape_.hidden[i]);
+    in = shape_.hidden[i];
+  }
+  add("out", in, shape_.outputs);
+  parameters_ = at::zeros({heads_, row_}, at::TensorOptions(at::kFloat).device(device));
+  gradients_ = at::zeros_like(parameters_);
+  parameters_changed();
+}
+
+void Network::initialise(uint64_t seed, uint64_t id) {
+  at::Tensor values = at::zeros({heads_, row_}, at::kFloat);
+  float* data = values.mutable_data_ptr<float>();
+  for (int64_t k = 0; k < heads_; ++k) {
+    const uint64_t key = draw_key(seed, Draw::kInit, id, static_cast<uint64_t>(k));
+    const auto fill = [&](int64_t offset, int64_t count, double bound) {
+      for (int64_t i = offset; i < offset + count; ++i)
+        data[k * row_ + i] = static_cast<float>((2 * draw_unit(key, static_cast<uint64_t>(i)) - 1) * bound);
+    };
+    for (const Layer& layer : layers_) {
+      const double bound = 1 / std::sqrt(static_cast<double>(layer.in));
+      fill(layer.weight_offset, layer.in * layer.out, bound);
+      fill(layer.bias_offset, layer.out, bound);
+    }
+  }
+  parameters_.copy_(values);
+  parameters_changed();
+}
+
+at::ScalarType Network::input_dtype() const { return is_half(layers_[0]) ? at::kBFloat16 : at::kFloat; }
+
+void Network::parameters_changed() {
+  if (!half_) return;
+  if (half_parameters_.defined())
+    half_parameters_.copy_(parameters_);
+  else
+    half_parameters_ = parameters_.to(at::kBFloat16);
+}
+
+at::Tensor Network::weight(const at::Tensor& buffer, const Layer& layer) const {
+  return buffer.narrow(1, layer.weight_offset, layer.in * layer.out).view({heads_, layer.out, layer.in});
+}
+
+at::Tensor Network::bias(const at::Tensor& buffer, const Layer& layer) const {
+  return buffer.narrow(1, layer.bias_offset, layer.out);
+}
+
+bool Network::is_half(const Layer& layer) const { return half_ && layer.in * layer.out >= kHalfFrom; }
+
+at::Tensor Network::product(const at::Tensor& x, const Layer& layer) const {
+  const bool half = is_half(layer);
+  const at::Tensor weights = weight(half ? half_parameters_ : parameters_, layer);
+  return head_products(x.to(half ? at::kBFloat16 : at::kFloat), weights.transpose(1, 2));
+}
+
+at::Tensor Network::forward(const std::vector<at::Tensor>& inputs) const {
+  Tape tape;
+  return forward(inputs, {}, tape);
+}
+
+at::Tensor Network::forward(const std::vector<at::Tensor>& inputs, Dropout dropout, Tape& tape) const {
+  BOQ_CHECK(inputs.size() == shape_.streams.size(), ErrorCode::kShapeMismatch, "the network takes ",
+            shape_.streams.size(), " inputs, got ", inputs.size());
+  tape.inputs.clear();
+  tape.activations.clear();
+  tape.dropout = dropout.rate;
+  std::vector<at::Tensor> projected;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Layer& layer = layers_[i];
+    tape.inputs.push_back(inputs[i].to(is_half(layer) ? at::kBFloat16 : at::kFloat).unsqueeze(0));
+    at::Tensor h = product(tape.inputs.back(), layer);
+    add_bias_(h, bias(parameters_, layer));
+    projected.push_back(std::move(h));
+  }
+  tape.activations.push_back(projected.size() == 1 ? projected[0] : at::cat(projected, 2));
+  for (size_t i = inputs.size(); i + 1 < layers_.size(); ++i) {
+    at::Tensor h = product(tape.activations.back(), layers_[i]);
+    bias_relu_dropout_(h, bias(parameters_, layers_[i]), dropout.rate, mix_bits(dropout.key + i));
+    tape.activations.push_back(std::move(h));
+  }
+  at::Tensor out = product(tape.activations.back(), layers_.back()).to(at::kFloat);
+  add_bias_(out, bias(parameters_, layers_.back()));
+  return out;
+}
+
+void Network::backward(const Tape& tape, const at::Tensor& grad, bool accumulate) {
+  at::Tensor grad_out = grad;
+  const size_t projections = shape_.streams.size();
+  for (size_t i = layers_.size(); i-- > projections;) {
+    const at::Tensor& x = tape.activations[i - projections];
+    at::Tensor grad_x;
+    backward_layer(layers_[i], x, grad_out, accumulate, &grad_x);
+    if (i > projections) {
+      grad_x = grad_x.to(x.scalar_type());
+      relu_dropout_backward_(grad_x, x, tape.dropout);
+    }
+    grad_out = std::move(grad_x);
+  }
+  for (size_t i = 0; i < projections; ++i) {
+    const auto slice = grad_out.narrow(2, static_cast<int64_t>(i) * shape_.projection, shape_.projection);
+    backward_layer(layers_[i], tape.inputs[i], slice.contiguous(), accumulate, nullptr);
+  }
+}
+
+void Network::backward_layer(const Layer& layer, const at::Tensor& x, const at::Tensor& grad, bool accumulate,
+                             at::Tensor* grad_x) {
+  const auto dtype = is_half(layer) ? at::kBFloat16 : at::kFloat;
+  const at::Tensor g = grad.to(dtype), rows = x.to(dtype);
+  at::Tensor weights = weight(gradients_, layer);
+  for (int64_t k = 0; k < heads_; ++k) {
+    at::Tensor to = weights[k];
+    const at::Tensor left = g[k].t(), right = rows[rows.size(0) == 1 ? 0 : k];
+    if (accumulate)
+      to.add_(at::mm(left, right));
+    else if (dtype == at::kFloat)
+      at::mm_out(to, left, right);
+    else
+      to.copy_(at::mm(left, right));
+  }
+  sum_to_bias(g, bias(gradients_, layer), accumulate);
+  if (grad_x != nullptr)
+    *grad_x = head_products(g, weight(is_half(layer) ? half_parameters_ : parameters_, layer));
+}
+
+std::vector<std::pair<std::string, at::Tensor>> Network::named_views(const at::Tensor& buffer) const {
+  std::vector<std::pair<std::string, at::Tensor>> views;
+  for (int64_t k = 0; k < heads_; ++k) {
+    for (const Layer& layer : layers_) {
+      const std::string name = std::to_string(k) + "." + layer.name;
+      views.emplace_back(name + ".weight", weight(buffer, layer)[k]);
+      views.emplace_back(name + ".bias", bias(buffer, layer)[k]);
+    }
+  }
+  return views;
+}
+
+}  // namespace boq::iql
