@@ -179,6 +179,11 @@ export class Embedder implements AsyncDisposable {
     return { vectors, tokens, cached: requests.length - missing.length, largestImage };
   }
 
+  /** Token ids of a prompt, one image-pad id for each image. @throws BoqError BOQ_TOKENIZER */
+  encode(prompt: readonly Piece[]): Int32Array {
+    return this.#tokenizer.encode(prompt);
+  }
+
   /** Tokens and pixels of one request, as the native side takes them. */
   async #prepare({ prompt, images = [] }: EmbedRequest): Promise<NativeEmbedItem> {
     const pixels = await Promise.all(
