@@ -6,6 +6,7 @@ import { createSelector } from '../../ts/agent/selectors/registry.js';
 import { randomSource } from '../../ts/core/random.js';
 import {
   chooseMargin,
+  keptMargin,
   type MarginConditions,
   type MarginOutcome,
   type MarginPoint,
@@ -113,7 +114,9 @@ describe('margin.json', () => {
       expect((await readMargin(folder, { ...conditions }))?.margin).to.equal(0.1);
       expect(await readMargin(folder, { ...conditions, n: 5 })).to.equal(null);
       expect(await readMargin(folder, { ...conditions, model: 'other' })).to.equal(null);
+      expect(await keptMargin(folder)).to.equal(0.1);
       await writeFile(join(folder, 'margin.json'), '{"version": 1, "mar');
+      expect(await keptMargin(folder)).to.equal(null);
       expect(await readMargin(folder, conditions)).to.equal(null);
     } finally {
       await rm(folder, { recursive: true });

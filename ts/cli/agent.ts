@@ -9,6 +9,7 @@ import { previewAgent, runAgent } from '../agent/run-agent.js';
 import { createSelector, parseSelectorSpec } from '../agent/selectors/registry.js';
 import { BoqError } from '../core/errors.js';
 import { packageRoot } from '../core/setup-paths.js';
+import { keptMargin } from '../evaluation/margin.js';
 import { ModelSet, newestModel, type OpenModel } from '../evaluation/models.js';
 import { describeAction } from '../report/data.js';
 import type { Candidate } from '../store/types.js';
@@ -63,7 +64,11 @@ export function main(argv: readonly string[]): Promise<number> {
           'the task is done when the page shows this (default: when it answers)',
         )
         .option('--n <count>', 'candidates a step', integerOption(1), 3)
-        .option('--selector <name>', 'how one is chosen, e.g. prompting or best-of-q@margin=0.1', 'best-of-q')
+        .option(
+          '--selector <name>',
+          'how one is chosen, e.g. prompting, or best-of-q for the plain rule; auto: the margin kept with the model',
+          'best-of-q@margin=auto',
+        )
         .option('--policy <name>', 'who proposes actions: page or page-sampled', 'page')
         .option('--model <folder>', 'trained model (default: the newest below models/)')
         .option('--embedder <checkpoint>', 'what the model was embedded with (default: the built-in one)')
@@ -99,7 +104,7 @@ export function main(argv: readonly string[]): Promise<number> {
               flags.out ??
               join('runs', `agent-${new Date().toISOString().slice(0, 19).replace(/[-:]/g, '')}`),
             policy: flags.policy,
-            selector: flags.selector,
+            selector: await withKeptMargin(flags.selector, model, context),
             ...(model ? { model } : {}),
             n: flags.n,
             maxSteps: flags.steps,
@@ -169,7 +174,25 @@ async function preview(
 }
 
 function needsModel({ selector }: AgentFlags): boolean {
-  return createSelector(parseSelectorSpec(selector)).needsScores;
+  const spec = parseSelectorSpec(selector);
+  return spec.settings['margin'] === 'auto' || createSelector(spec).needsScores;
+}
+
+/** Puts the margin that was chosen for the model in the place of `auto`; the plain rule where none was. */
+async function withKeptMargin(
+  selector: string,
+  model: OpenModel | null,
+  { say }: CommandContext,
+): Promise<string> {
+  const { rule, settings } = parseSelectorSpec(selector);
+  if (settings['margin'] !== 'auto') return selector;
+  const margin = model?.folder ? await keptMargin(model.folder) : null;
+  say(
+    margin === null
+      ? 'No margin was chosen for this model yet (evaluate.js --margin auto does): the highest Q is taken.'
+      : `The first candidate is left for a gain in Q above ${margin}.`,
+  );
+  return createSelector({ rule, settings: { ...settings, margin: String(margin ?? 0) } }).name;
 }
 
 async function checkpointFor(flags: AgentFlags): Promise<string> {

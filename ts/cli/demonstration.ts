@@ -5,6 +5,8 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { collect } from '../evaluation/collect.js';
+import { ModelSet } from '../evaluation/models.js';
+import { chooseModelMargin } from '../evaluation/validation.js';
 import { embedRun } from '../learning/embed-run.js';
 import { Embedder } from '../learning/embedder.js';
 import { openRunSource } from '../learning/run-source.js';
@@ -59,14 +61,14 @@ export async function demonstrationRun(
   return run;
 }
 
-/** A model trained on {@link demonstrationRun}. @returns its folder */
+/** A model trained on {@link demonstrationRun}, with the margin for its overrides. @returns its folder */
 export async function demonstrationModel(
   context: Pick<CommandContext, 'say' | 'signal'>,
   device = 'auto',
 ): Promise<string> {
   const data = await demonstrationRun(context, device);
   context.say(`Training a small Q-function in ${model}.`);
-  const bar = startProgress('Training', 0);
+  const training = startProgress('Training', 0);
   try {
     const isBegun = await stat(join(model, 'checkpoint')).then(
       () => true,
@@ -79,12 +81,21 @@ export async function demonstrationModel(
       resume: isBegun,
       signal: context.signal,
       onProgress: ({ step, steps }) => {
-        bar.setTotal(steps);
-        bar.update(step);
+        training.setTotal(steps);
+        training.update(step);
       },
     });
   } finally {
-    bar.stop();
+    training.stop();
   }
+  context.say('Choosing how much better a candidate must be than the first, on other episodes.');
+  await using models = new ModelSet({ embedder: await findCheckpoint(undefined), device });
+  await chooseModelMargin({
+    ...{ benchmark: episodes.benchmark, tasks: episodes.tasks, policy: episodes.policy },
+    model: await models.open(model),
+    out: join('runs', 'demonstration-validation'),
+    validation: { seeds: { from: 10_000, to: 10_001 } },
+    signal: context.signal,
+  });
   return model;
 }

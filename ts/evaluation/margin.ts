@@ -143,6 +143,18 @@ export async function readMargin(model: string, conditions: MarginConditions): P
   }
 }
 
+/** The margin kept in a model folder, whatever it was chosen under; null where none was chosen yet. */
+export async function keptMargin(model: string): Promise<number | null> {
+  const text = await readFile(join(model, fileName), 'utf8').catch(() => null);
+  if (text === null) return null;
+  try {
+    const { version, margin } = JSON.parse(text) as MarginRecord;
+    return version === 1 && margin >= 0 ? margin : null;
+  } catch {
+    return null;
+  }
+}
+
 export async function writeMargin(model: string, record: MarginRecord): Promise<void> {
   await writeFile(join(model, fileName), `${JSON.stringify(record, null, 2)}\n`);
 }

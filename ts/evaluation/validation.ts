@@ -15,7 +15,15 @@ import {
 } from './margin.js';
 import type { OpenModel } from './models.js';
 import { type EpisodeSource, type PlanProgress, runPlan } from './runner.js';
-import { describeRun, episodeKeys, type SeedRange, type Stage } from './stage.js';
+import {
+  describeRun,
+  type EpisodeOptions,
+  episodeKeys,
+  resolveStage,
+  type SeedRange,
+  type Stage,
+  withBrowser,
+} from './stage.js';
 
 export interface ValidationOptions {
   /** Task names and @sets; default: the evaluated tasks. */
@@ -93,6 +101,33 @@ export async function validateMargin(options: ValidateMarginOptions): Promise<nu
   if (model.folder)
     await writeMargin(model.folder, { version: 1, margin, rule: marginRule, conditions, rows });
   return margin;
+}
+
+export interface ChooseMarginOptions extends Omit<EpisodeOptions, 'seeds' | 'repeats'> {
+  model: OpenModel;
+  /** Run folder for the validation episodes. */
+  out: string;
+  validation?: Omit<ValidationOptions, 'tasks'>;
+}
+
+/**
+ * Finds a model's override margin without an evaluation, and keeps it in the model's folder.
+ * @throws as {@link validateMargin}; BOQ_USAGE, BOQ_TASK_UNKNOWN
+ */
+export async function chooseModelMargin(options: ChooseMarginOptions): Promise<number> {
+  const { model, out, validation = {}, signal, onProgress } = options;
+  const stage = resolveStage({ ...options, seeds: validation.seeds ?? defaultSeeds });
+  return withBrowser(stage, (source) =>
+    validateMargin({
+      stage,
+      validation: resolveValidation(stage, validation, false),
+      model,
+      source,
+      folder: out,
+      ...(signal ? { signal } : {}),
+      ...(onProgress ? { onProgress } : {}),
+    }),
+  );
 }
 
 async function sweep({
