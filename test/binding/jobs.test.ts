@@ -104,6 +104,6 @@ describe('jobs', () => {
     const before = process.memoryUsage().rss;
     await round();
     await round();
-    expect((process.memoryUsage().rss - before) / 2 ** 20).to.be.below(48);
+    expect((process.memoryUsage().rss - before) / 2 ** 20).to.be.below(24);
   });
 });
