@@ -54,12 +54,14 @@ export type EpisodeEvent =
   | { type: 'step'; step: number; record: StepRecord }
   | { type: 'end'; result: EpisodeResult };
 
+/** When an episode ends by itself. */
 export interface EpisodeLimits {
   maxSteps: number;
   /** Milliseconds from the first observation on; Infinity for none. */
   maxMs: number;
 }
 
+/** The parts of an episode: where it happens, who proposes, scores, selects and records. */
 export interface RunEpisodeOptions {
   episode: Episode;
   proposer: Proposer;
@@ -89,6 +91,7 @@ export interface RunEpisodeOptions {
   afterStep?: (record: StepRecord) => Promise<void>;
 }
 
+/** How an episode ended. */
 export interface EpisodeResult {
   outcome: Outcome;
   /** 1 for success, else 0. */

@@ -43,6 +43,7 @@ export interface PageElement {
   description: string;
 }
 
+/** A picture of the viewport. */
 export interface Screenshot {
   bytes: Uint8Array;
   format: 'png' | 'webp' | 'jpeg';
@@ -51,6 +52,7 @@ export interface Screenshot {
   height: number;
 }
 
+/** What the agent sees of a page at one moment. */
 export interface Observation {
   url: string;
   title: string;
@@ -71,6 +73,7 @@ export interface HistoryEntry {
   result: ActionResult;
 }
 
+/** What a proposer is asked. */
 export interface ProposeRequest {
   instruction: string;
   history: readonly HistoryEntry[];
@@ -83,6 +86,7 @@ export interface ProposeRequest {
   signal?: AbortSignal;
 }
 
+/** What a proposer says: a candidate, a malformed one, or what it cost. */
 export type ProposalEvent =
   | { type: 'candidate'; candidate: Candidate }
   | { type: 'error'; error: CandidateError }
@@ -126,6 +130,7 @@ export interface Critic {
   }): StepScoring;
 }
 
+/** What a selector is asked. */
 export interface SelectRequest {
   instruction: string;
   candidates: readonly Candidate[];
@@ -143,6 +148,7 @@ export interface Decision extends Selection {
   usage?: Usage[];
 }
 
+/** A rule that picks one of the candidates; it sees candidates and scores, never the page. */
 export interface Selector {
   /** Goes into the episode key; includes every setting that changes behaviour. */
   readonly name: string;
@@ -161,6 +167,7 @@ export interface Environment {
   verdict(): Promise<Verdict | null>;
 }
 
+/** A judgement that ends an episode. */
 export interface Verdict {
   outcome: Outcome;
   rawReward: number | null;

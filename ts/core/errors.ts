@@ -49,6 +49,7 @@ export const hostErrorCodes = [
   'BOQ_HUB',
 ] as const;
 
+/** Every code that a BoqError can have. */
 export type BoqErrorCode = (typeof nativeErrorCodes)[number] | (typeof hostErrorCodes)[number];
 
 export interface BoqErrorOptions extends ErrorOptions {
@@ -69,6 +70,7 @@ export class BoqError extends Error {
   }
 }
 
+/** True for a BoqError, of that code where one is given. */
 export function isBoqError(error: unknown, code?: BoqErrorCode): error is BoqError {
   return error instanceof BoqError && (code === undefined || error.code === code);
 }

@@ -10,6 +10,7 @@ import type { ModelConfig } from '../learning/model-card.js';
 import { hashFile } from '../learning/profile.js';
 import { Scorer } from '../native/scorer.js';
 
+/** A trained model, ready to score. */
 export interface OpenModel {
   /** As given; the name of a control that needs no folder. */
   path: string;

@@ -32,6 +32,7 @@ export interface BootstrapOptions {
   seed?: number;
 }
 
+/** Lower and upper bound, both in the unit of the values. */
 export type Interval = readonly [low: number, high: number];
 
 export interface Rate {

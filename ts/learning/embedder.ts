@@ -76,6 +76,7 @@ export interface ForwardPass {
   dispose(): Promise<void>;
 }
 
+/** Load with {@link Embedder.load}; release with `dispose()` or `await using`. */
 export class Embedder implements AsyncDisposable {
   readonly path: string;
   readonly profile: EmbedderProfile;

@@ -118,6 +118,7 @@ export const hyperParameters: readonly HyperParameter[] = [
   { name: 'keepCheckpoint', kind: 'boolean', help: 'keep checkpoint/ after a finished run' },
 ];
 
+/** `default` is what measurement recommends, `paper` the paper to the letter; docs/method.md has the differences. */
 export const presets = ['default', 'paper'] as const;
 export type Preset = (typeof presets)[number];
 

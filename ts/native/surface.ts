@@ -74,6 +74,7 @@ export interface NativeEmbedResult {
 /** Every hyper-parameter, resolved: native/iql/config.h holds the same names in snake_case, with sources. */
 export type NativeTrainConfig = Record<string, number | string | boolean | null | number[]>;
 
+/** One moment of a training run. */
 export interface NativeTrainProgress {
   step: number;
   steps: number;
@@ -93,6 +94,7 @@ export interface NativeTrainRequest {
   resume: boolean;
 }
 
+/** How a training run ended. */
 export interface NativeTrainSummary {
   steps: number;
   /** True where the run was stopped early by its signal; the checkpoint is complete either way. */
@@ -118,6 +120,7 @@ export interface NativeScoreBatch {
   owner: Int32Array;
 }
 
+/** Values of one batch. */
 export interface NativeScores {
   /** [candidates]: mean over heads, online network, no dropout. */
   q: Float32Array;

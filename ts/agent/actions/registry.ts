@@ -26,6 +26,7 @@ export const standardActions: readonly ActionDefinition[] = [
 
 const longestRaw = 500;
 
+/** A set of actions by name: their schemas for prompts, and the check of what a policy offers. */
 export class ActionRegistry {
   readonly #definitions = new Map<string, ActionDefinition>();
   readonly #validators = new Map<string, ValidateFunction>();

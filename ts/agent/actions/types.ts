@@ -36,6 +36,7 @@ export interface ActionSurface {
   pause(): Promise<void>;
 }
 
+/** One action; implement it and put it into an ActionRegistry to give an agent one of your own. */
 export interface ActionDefinition {
   readonly type: string;
   /** For prompts: what it does and when to use it. */
@@ -57,6 +58,7 @@ export function actionSchema(type: string, properties: { [name: string]: Json })
   };
 }
 
+/** Schema of the `element` argument, for actions that point at something. */
 export const elementProperty = {
   type: 'string',
   minLength: 1,

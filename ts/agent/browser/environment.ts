@@ -5,6 +5,7 @@ import type { ActionRegistry } from '../actions/registry.js';
 import type { Environment, Observation, Verdict } from '../types.js';
 import type { BrowserSession } from './session.js';
 
+/** An Environment on a browser session. */
 export class PageEnvironment implements Environment {
   readonly #session: BrowserSession;
   readonly #actions: ActionRegistry;

@@ -14,6 +14,7 @@ export interface PoolOptions extends LaunchOptions, SessionOptions {
   size: number;
 }
 
+/** One browser whose sessions are lent to episodes, at most `size` at a time. */
 export class BrowserPool {
   readonly #options: PoolOptions;
   readonly #slots;

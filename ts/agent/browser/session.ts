@@ -19,6 +19,7 @@ export interface SessionOptions {
 
 const defaultLimits: TabLimits = { loadMs: 15_000, settleMs: 3_000, callMs: 20_000 };
 
+/** One window of its own: its tabs, its cookies, and what actions may do to it. */
 export class BrowserSession implements ActionSurface {
   readonly #context: BrowserContext;
   readonly #screenshot: ScreenshotSettings;

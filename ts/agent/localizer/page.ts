@@ -57,6 +57,7 @@ function likeness(description: string, element: PageElement): number {
   return 0.8 * ((2 * common) / (content.length + own.size)) + role;
 }
 
+/** Finds elements by their words in the page's own list of elements; needs no model. */
 export class PageLocalizer implements Localizer {
   readonly name = 'page';
 

@@ -14,6 +14,7 @@ const policies: Readonly<Record<string, (settings: PolicySettings) => Proposer>>
   'page-sampled': (settings) => new PagePolicy({ order: 'sampled', ...settings }),
 };
 
+/** Names that createPolicy knows. */
 export const policyNames: readonly string[] = Object.keys(policies);
 
 /** @throws BOQ_USAGE with the nearest name */

@@ -35,6 +35,7 @@ const rules: Readonly<Record<string, SelectorRule>> = {
   },
 };
 
+/** Names that createSelector knows. */
 export const selectorNames: readonly string[] = Object.keys(rules);
 
 /** A specification taken apart; values are as written, so that one may be a word such as `auto`. */

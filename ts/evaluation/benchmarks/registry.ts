@@ -9,6 +9,7 @@ const benchmarks: Readonly<Record<string, () => Benchmark>> = {
   miniwob: () => new Miniwob(miniwobFolder),
 };
 
+/** Names that openBenchmark knows. */
 export const benchmarkNames: readonly string[] = Object.keys(benchmarks);
 
 /** @throws BOQ_USAGE with the nearest name */

@@ -4,6 +4,7 @@ import type { BrowserSession } from '../../agent/browser/session.js';
 import type { Episode } from '../../agent/types.js';
 import { BoqError } from '../../core/errors.js';
 
+/** Implement it to collect and evaluate on tasks of your own. */
 export interface Benchmark {
   readonly name: string;
   readonly defaults: {
