@@ -1,7 +1,7 @@
 /** A browser for integration tests: one pool a suite, sessions on the project's own pages. */
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { ActionRegistry } from '../../ts/agent/actions/registry.js';
+import { ActionRegistry, optionalActions, standardActions } from '../../ts/agent/actions/registry.js';
 import { PageEnvironment } from '../../ts/agent/browser/environment.js';
 import { BrowserPool, type PoolOptions } from '../../ts/agent/browser/pool.js';
 import type { BrowserSession } from '../../ts/agent/browser/session.js';
@@ -13,13 +13,15 @@ const fixtures = fileURLToPath(new URL('../fixtures', import.meta.url));
 
 export const fixtureUrl = (path: string): string => pathToFileURL(join(fixtures, path)).href;
 
+const everyAction = new ActionRegistry([...standardActions, ...optionalActions]);
+
 /** An agent's hands: acts by element descriptions, as the loop does. */
 export class Hands {
   readonly session: BrowserSession;
   readonly environment: PageEnvironment;
   readonly #registry: ActionRegistry;
 
-  constructor(session: BrowserSession, registry = new ActionRegistry()) {
+  constructor(session: BrowserSession, registry = everyAction) {
     this.session = session;
     this.environment = new PageEnvironment(session, registry);
     this.#registry = registry;

@@ -13,6 +13,7 @@ export const click: ActionDefinition = {
     const control = await surface.control(point);
     // The list that the browser draws for a <select> cannot be clicked in a headless browser.
     if (control.kind === 'select') return chooseOption(surface, point, control, element, true);
+    if (control.kind === 'file') return failed(`${control.words} takes a file: write its name into it`);
     await surface.click(point);
     return done(`clicked ${element}`);
   },

@@ -4,10 +4,16 @@ import { BoqError } from '../../core/errors.js';
 import type { Action, Candidate, CandidateError, Json } from '../../store/types.js';
 import { answer } from './answer.js';
 import { click } from './click.js';
+import { drag } from './drag.js';
 import { goBack } from './go-back.js';
+import { goTo } from './goto.js';
+import { hover } from './hover.js';
+import { press } from './press.js';
 import { refresh } from './refresh.js';
 import { restart } from './restart.js';
 import { scroll } from './scroll.js';
+import { select } from './select.js';
+import { switchTab } from './switch-tab.js';
 import type { ActionDefinition } from './types.js';
 import { wait } from './wait.js';
 import { write } from './write.js';
@@ -23,6 +29,9 @@ export const standardActions: readonly ActionDefinition[] = [
   restart,
   answer,
 ];
+
+/** Beyond the paper, by name: for agents that are to have them. */
+export const optionalActions: readonly ActionDefinition[] = [goTo, press, hover, drag, select, switchTab];
 
 const longestRaw = 500;
 

@@ -32,6 +32,13 @@ export interface ActionSurface {
   reload(): Promise<void>;
   /** @returns what went wrong, or null. */
   goto(url: string): Promise<string | null>;
+  press(key: string): Promise<void>;
+  hover(point: Point): Promise<void>;
+  drag(from: Point, to: Point): Promise<void>;
+  /** Puts the n-th tab in front, counted from 1; false where there is none. */
+  switchTab(number: number): Promise<boolean>;
+  /** Gives a file field the named file of the upload folder; what is wrong, or null. */
+  upload(point: Point, file: string): Promise<string | null>;
   /** Lets the page go on for a while. */
   pause(): Promise<void>;
 }

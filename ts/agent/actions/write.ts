@@ -28,7 +28,10 @@ export const write: ActionDefinition = {
         ? done(`set ${control.words} to ${taken}`)
         : failed(`${control.words} refused "${content}"`);
     }
-    if (control.kind === 'file') return failed(`${control.words} takes a file and cannot be written into`);
+    if (control.kind === 'file') {
+      const fault = await surface.upload(point, content);
+      return fault ? failed(fault) : done(`gave "${content}" to ${control.words}`);
+    }
     const submit = action.submit === true;
     const typed = await surface.type(point, content, submit);
     if (!typed.editable) return failed(`${typed.words || element} is no text field`);

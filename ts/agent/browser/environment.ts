@@ -3,27 +3,60 @@ import { BoqError } from '../../core/errors.js';
 import type { Action, ActionResult, Point } from '../../store/types.js';
 import type { ActionRegistry } from '../actions/registry.js';
 import type { Environment, Observation, Verdict } from '../types.js';
+import { Progress } from './progress.js';
+import { Secrets } from './secrets.js';
 import type { BrowserSession } from './session.js';
+
+export interface EnvironmentOptions {
+  /** Values that are typed by name and masked wherever the page shows them. */
+  secrets?: Secrets;
+}
 
 /** An Environment on a browser session. */
 export class PageEnvironment implements Environment {
   readonly #session: BrowserSession;
   readonly #actions: ActionRegistry;
   readonly #judge: () => Promise<Verdict | null>;
+  readonly #secrets: Secrets;
+  readonly #progress = new Progress();
 
   /** @param judge asked after every action; null while the episode goes on. */
   constructor(
     session: BrowserSession,
     actions: ActionRegistry,
     judge: () => Promise<Verdict | null> = async () => null,
+    options: EnvironmentOptions = {},
   ) {
     this.#session = session;
     this.#actions = actions;
     this.#judge = judge;
+    this.#secrets = options.secrets ?? new Secrets();
   }
 
-  observe(signal?: AbortSignal): Promise<Observation> {
-    return this.#session.observe(signal);
+  async observe(signal?: AbortSignal): Promise<Observation> {
+    const observation = await this.#session.observe(signal);
+    observation.events.push(...this.#progress.observed(observation));
+    return this.#secrets.names.length === 0 ? observation : this.#masked(observation);
+  }
+
+  // The picture is not masked: password fields hide their text themselves, other fields show it.
+  #masked(observation: Observation): Observation {
+    const mask = (text: string): string => this.#secrets.mask(text);
+    return {
+      ...observation,
+      url: mask(observation.url),
+      title: mask(observation.title),
+      events: observation.events.map(mask),
+      tabs: observation.tabs.map((tab) => ({ ...tab, url: mask(tab.url), title: mask(tab.title) })),
+      elements: observation.elements.map((element) => ({
+        ...element,
+        name: mask(element.name),
+        value: mask(element.value),
+        context: mask(element.context),
+        description: mask(element.description),
+        options: element.options.map(mask),
+      })),
+    };
   }
 
   async act(action: Action, point: Point | null, signal?: AbortSignal): Promise<ActionResult> {
@@ -35,9 +68,19 @@ export class PageEnvironment implements Environment {
         `expected one of ${this.#actions.types.join(', ')}, got "${action.type}"`,
       );
     }
-    const result = await definition.execute(this.#session, action, point);
+    const refused = this.#progress.acting(action);
+    if (refused !== null) return { ok: false, message: refused };
+    const filled = await this.#fill(action);
+    if ('refused' in filled) return { ok: false, message: filled.refused };
+    const result = await definition.execute(this.#session, filled.action, point);
     await this.#session.settle();
-    return result;
+    return { ...result, message: this.#secrets.mask(result.message) };
+  }
+
+  async #fill(action: Action): Promise<{ action: Action } | { refused: string }> {
+    if (this.#secrets.names.length === 0 || typeof action.text !== 'string') return { action };
+    const filled = await this.#secrets.fill(action.text, this.#session.tab.url);
+    return 'refused' in filled ? filled : { action: { ...action, text: filled.text } };
   }
 
   verdict(): Promise<Verdict | null> {

@@ -45,7 +45,28 @@ export function installControls(api: PageApi): void {
     element.dispatchEvent(new Event('change', { bubbles: true }));
   };
 
+  let aimed: Element | null = null;
+  const within = (outer: Element, inner: Element | undefined): boolean => {
+    for (let node: Element | null = inner ?? null; node; node = api.parentOf(node))
+      if (node === outer) return true;
+    return false;
+  };
+
+  api.aim = (x, y) => {
+    const element = aimed;
+    aimed = null;
+    if (!element?.isConnected || within(element, api.elementAt(x, y)?.element)) return null;
+    for (const { left, top, width, height } of element.getClientRects()) {
+      const middle = { x: left + width / 2, y: top + height / 2 };
+      if (within(element, api.elementAt(middle.x, middle.y)?.element)) return middle;
+    }
+    return null;
+  };
+
   api.control = (x, y): ControlInfo => {
+    const place = api.elementAt(x, y);
+    // Elements of inner documents keep their own coordinates; only those of this one are followed.
+    aimed = place && place.offsetX === 0 && place.offsetY === 0 ? place.element : null;
     const found = controlAt(x, y);
     const none: ControlInfo = {
       kind: 'none',
@@ -137,6 +158,11 @@ export function installControls(api: PageApi): void {
       selection?.selectAllChildren(field);
     }
     return { editable: true, multiline: field.tagName !== 'INPUT', words: words(field) };
+  };
+
+  api.fileFieldAt = (x, y) => {
+    const target = controlAt(x, y)?.target ?? null;
+    return target?.tagName === 'INPUT' && (target as HTMLInputElement).type === 'file' ? target : null;
   };
 
   api.scrollBy = (direction, x, y) => {

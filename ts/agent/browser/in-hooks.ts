@@ -27,16 +27,19 @@ export function installHooks(api: PageApi): void {
     return root;
   };
 
-  // A request that never ends must not hold up the agent: settle() has its cap.
-  let requests = 0;
+  // A request that never ends must not hold up the agent: after a while it does not count any more.
+  const longestRequestMs = 4000;
+  const requests = new Set<number>();
+  const request = (): (() => void) => {
+    const id = performance.now() + Math.random();
+    requests.add(id);
+    return () => requests.delete(id);
+  };
   const originalFetch = window.fetch;
   if (originalFetch) {
     window.fetch = function (this: Window, ...parameters: Parameters<typeof fetch>): Promise<Response> {
-      requests++;
+      const finished = request();
       const answer = originalFetch.apply(this ?? window, parameters);
-      const finished = (): void => {
-        requests--;
-      };
       answer.then(finished, finished);
       return answer;
     };
@@ -46,11 +49,14 @@ export function installHooks(api: PageApi): void {
     this: XMLHttpRequest,
     ...parameters: Parameters<typeof send>
   ): void {
-    requests++;
-    addEventListener.call(this, 'loadend', () => requests--, { once: true });
+    addEventListener.call(this, 'loadend', request(), { once: true });
     send.apply(this, parameters);
   };
-  api.pendingRequests = () => requests;
+  api.pendingRequests = () => {
+    for (const started of requests)
+      if (started + longestRequestMs < performance.now()) requests.delete(started);
+    return requests.size;
+  };
 
   // Delayed reactions (suggestion lists, debounced handlers) are part of what an action did. Timers that start each
   // other over and over are a clock, so only a few generations count.

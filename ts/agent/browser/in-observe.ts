@@ -330,8 +330,9 @@ export function installObserve(api: PageApi): void {
   };
 
   // What a scroll action would move: the document, or the largest area that scrolls inside it.
-  const mainScroller = (): Element => {
-    const page = document.scrollingElement ?? document.documentElement;
+  const mainScroller = (): Element | null => {
+    const page: Element | null = document.scrollingElement ?? document.documentElement;
+    if (!page) return null;
     if (page.scrollHeight > page.clientHeight + 1) return page;
     let best: Element = page;
     let area = 0;
@@ -358,10 +359,10 @@ export function installObserve(api: PageApi): void {
       title: document.title,
       viewport: { width: innerWidth, height: innerHeight, deviceScaleFactor: devicePixelRatio },
       scroll: {
-        x: Math.round(scroller.scrollLeft),
-        y: Math.round(scroller.scrollTop),
-        maxX: Math.max(0, scroller.scrollWidth - scroller.clientWidth),
-        maxY: Math.max(0, scroller.scrollHeight - scroller.clientHeight),
+        x: Math.round(scroller?.scrollLeft ?? 0),
+        y: Math.round(scroller?.scrollTop ?? 0),
+        maxX: scroller ? Math.max(0, scroller.scrollWidth - scroller.clientWidth) : 0,
+        maxY: scroller ? Math.max(0, scroller.scrollHeight - scroller.clientHeight) : 0,
       },
       elements: found.map((element, id) => ({ id, ...element })),
     };

@@ -19,6 +19,9 @@ export function installSettle(api: PageApi): void {
       return typeof end === 'number' && Number.isFinite(end) && end < 2000;
     });
 
+  // A document that did not come to its end in time is taken as it is from then on.
+  let endless = false;
+
   api.settle = async (capMs) => {
     const started = performance.now();
     const late = (): boolean => performance.now() - started > capMs;
@@ -28,14 +31,17 @@ export function installSettle(api: PageApi): void {
     try {
       let quiet = 0;
       while (quiet < 2) {
-        if (late()) return 'cap';
+        if (late()) {
+          endless = document.readyState !== 'complete';
+          return 'cap';
+        }
         const before = changes;
         await nextFrame();
         // A page that moves on and on by itself is not waited for as long as one that still loads.
         const moving = (changes !== before || animating()) && performance.now() - started < 1500;
         const busy =
           moving ||
-          document.readyState !== 'complete' ||
+          (!endless && document.readyState !== 'complete') ||
           api.pendingRequests() > 0 ||
           api.pendingTimers() > 0;
         quiet = busy ? 0 : quiet + 1;

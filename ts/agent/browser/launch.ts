@@ -8,7 +8,7 @@ import { delimiter, join } from 'node:path';
 import puppeteer, { type Browser } from 'puppeteer';
 import { BoqError } from '../../core/errors.js';
 import { recordedBrowser } from '../../core/setup-paths.js';
-import { pageScript } from './page-script.js';
+import { Targets } from './targets.js';
 
 export interface LaunchOptions {
   /** Path of the browser; otherwise BOQ_BROWSER, the one that set-up found, the system's Chrome or Chromium, Puppeteer's own download. */
@@ -126,33 +126,16 @@ function sweepProfiles(): void {
   }
 }
 
-/** Puts the page script into every tab and window before its first document runs, also into those that pages open. */
-async function prepareDocuments(browser: Browser): Promise<void> {
-  const root = await browser.target().createCDPSession();
-  root.on('Target.attachedToTarget', ({ sessionId }) => {
-    const session = root.connection()?.session(sessionId);
-    if (!session) return;
-    const gone = (): undefined => undefined;
-    session.send('Page.enable').catch(gone);
-    session
-      .send('Page.addScriptToEvaluateOnNewDocument', { source: pageScript, runImmediately: true })
-      .catch(gone);
-    session.send('Runtime.runIfWaitingForDebugger').catch(gone);
-  });
-  await root.send('Target.setAutoAttach', {
-    autoAttach: true,
-    waitForDebuggerOnStart: true,
-    flatten: true,
-    filter: [{ type: 'page' }],
-  });
+export interface RunningBrowser {
+  browser: Browser;
+  targets: Targets;
+  close(): Promise<void>;
 }
 
 /**
  * @throws BoqError BOQ_BROWSER_NOT_FOUND where no browser is installed, BOQ_BROWSER where it does not start.
  */
-export async function launchBrowser(
-  options: LaunchOptions = {},
-): Promise<{ browser: Browser; close(): Promise<void> }> {
+export async function launchBrowser(options: LaunchOptions = {}): Promise<RunningBrowser> {
   const executablePath = options.executablePath ?? findBrowser();
   if (!executablePath || !isExecutable(executablePath)) {
     const wanted = options.executablePath ?? process.env.BOQ_BROWSER;
@@ -233,12 +216,11 @@ export async function launchBrowser(
     if (profile) removeProfile(profile);
   };
   try {
-    await prepareDocuments(browser);
+    return { browser, targets: await Targets.watch(browser), close };
   } catch (error) {
     await close();
     throw new BoqError('BOQ_BROWSER', `expected ${executablePath} to answer, but ${String(error)}`, {
       cause: error,
     });
   }
-  return { browser, close };
 }

@@ -52,8 +52,14 @@ export interface PageApi {
   /** Lets the page go on until it changes, at most `capMs`. */
   pause(capMs: number): Promise<void>;
   control(x: number, y: number): ControlInfo;
+  /**
+   * Where to press, once the mouse has arrived: the element that `control` saw may have moved because the mouse left
+   * something else. null for the same place.
+   */
+  aim(x: number, y: number): { x: number; y: number } | null;
   choose(x: number, y: number, option: string): boolean;
   setValue(x: number, y: number, value: string): string;
+  fileFieldAt(x: number, y: number): Element | null;
   /** Focuses the field at the point and selects its content, so that typing replaces it. */
   prepareTyping(x: number, y: number): { editable: boolean; multiline: boolean; words: string };
   scrollBy(direction: string, x: number, y: number): boolean;

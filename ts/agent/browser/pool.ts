@@ -4,9 +4,8 @@
  */
 
 import pLimit from 'p-limit';
-import type { Browser } from 'puppeteer';
 import { BoqError } from '../../core/errors.js';
-import { type LaunchOptions, launchBrowser } from './launch.js';
+import { type LaunchOptions, launchBrowser, type RunningBrowser } from './launch.js';
 import { BrowserSession, type SessionOptions } from './session.js';
 
 export interface PoolOptions extends LaunchOptions, SessionOptions {
@@ -19,7 +18,7 @@ export class BrowserPool {
   readonly #options: PoolOptions;
   readonly #slots;
   readonly #launching = pLimit(1);
-  #browser: { browser: Browser; close(): Promise<void> } | null = null;
+  #browser: RunningBrowser | null = null;
   #idle: BrowserSession[] = [];
   #closed = false;
 
@@ -28,14 +27,14 @@ export class BrowserPool {
     this.#slots = pLimit(options.size);
   }
 
-  async #live(): Promise<Browser> {
+  async #live(): Promise<RunningBrowser> {
     return this.#launching(async () => {
       if (this.#closed) throw new BoqError('BOQ_DISPOSED', 'expected an open browser pool, it was closed');
-      if (this.#browser?.browser.connected) return this.#browser.browser;
+      if (this.#browser?.browser.connected) return this.#browser;
       await this.#browser?.close();
       this.#idle = [];
       this.#browser = await launchBrowser(this.#options);
-      return this.#browser.browser;
+      return this.#browser;
     });
   }
 
@@ -47,11 +46,12 @@ export class BrowserPool {
     return this.#slots(async () => {
       const browser = await this.#live();
       const session =
-        (fresh ? undefined : this.#idle.pop()) ?? (await BrowserSession.open(browser, this.#options));
+        (fresh ? undefined : this.#idle.pop()) ??
+        (await BrowserSession.open(browser, { ...this.#options, ownContext: !this.#options.profile }));
       let keep = false;
       try {
         const result = await work(session);
-        keep = !fresh && session.usable && browser.connected;
+        keep = !fresh && session.usable && browser.browser.connected;
         return result;
       } finally {
         if (keep) this.#idle.push(session);

@@ -2,19 +2,33 @@
  * One agent's browser window: its tabs, dialogs and downloads, what it sees and what it can do. Sessions of one
  * browser share nothing: each has its own context with its own cookies.
  */
-import type { Browser, BrowserContext, Dialog, Page } from 'puppeteer';
+import { existsSync } from 'node:fs';
+import { basename, resolve, sep } from 'node:path';
+import type { BrowserContext, Page } from 'puppeteer';
 import { BoqError } from '../../core/errors.js';
 import type { Point } from '../../store/types.js';
 import type { ActionSurface, ControlInfo } from '../actions/types.js';
 import { describeElements } from '../elements.js';
 import type { Observation } from '../types.js';
 import { within } from './deadline.js';
+import type { DomainPolicy } from './domain-policy.js';
+import type { KeyName } from './keys.js';
+import type { RunningBrowser } from './launch.js';
 import { type ScreenshotSettings, Tab, type TabLimits } from './tab.js';
+import type { Targets } from './targets.js';
 
 export interface SessionOptions {
   viewport?: { width: number; height: number; deviceScaleFactor?: number };
   screenshot?: ScreenshotSettings;
   limits?: Partial<TabLimits>;
+  /** False to use the browser's own profile, with its cookies, instead of an empty context. */
+  ownContext?: boolean;
+  /** Where the agent may go; everywhere where left out. */
+  policy?: DomainPolicy;
+  /** Folder that downloads are written to; refused where left out. */
+  downloads?: string;
+  /** Folder whose files may be given to file fields; none where left out. */
+  uploads?: string;
 }
 
 const defaultLimits: TabLimits = { loadMs: 15_000, settleMs: 3_000, callMs: 20_000 };
@@ -24,6 +38,10 @@ export class BrowserSession implements ActionSurface {
   readonly #context: BrowserContext;
   readonly #screenshot: ScreenshotSettings;
   readonly #limits: TabLimits;
+  readonly #targets: Targets;
+  readonly #policy: DomainPolicy | null;
+  readonly #uploads: string | null;
+  readonly #ownContext: boolean;
   #viewport: { width: number; height: number; deviceScaleFactor: number };
   #tabs: Tab[] = [];
   #active: Tab | null = null;
@@ -32,18 +50,33 @@ export class BrowserSession implements ActionSurface {
   #lastPoint: Point = { x: 0, y: 0 };
   startUrl = 'about:blank';
 
-  private constructor(context: BrowserContext, options: SessionOptions) {
+  private constructor(context: BrowserContext, targets: Targets, options: SessionOptions) {
     this.#context = context;
+    this.#targets = targets;
+    this.#policy = options.policy ?? null;
+    this.#uploads = options.uploads ? resolve(options.uploads) : null;
+    this.#ownContext = options.ownContext ?? true;
     const { width = 1280, height = 720, deviceScaleFactor = 1 } = options.viewport ?? {};
     this.#viewport = { width, height, deviceScaleFactor };
     this.#screenshot = options.screenshot ?? { format: 'webp', quality: 80 };
     this.#limits = { ...defaultLimits, ...options.limits };
   }
 
-  static async open(browser: Browser, options: SessionOptions = {}): Promise<BrowserSession> {
-    const context = await browser.createBrowserContext({ downloadBehavior: { policy: 'deny' } });
-    const session = new BrowserSession(context, options);
+  static async open(running: RunningBrowser, options: SessionOptions = {}): Promise<BrowserSession> {
+    const { browser, targets } = running;
+    const context =
+      options.ownContext === false ? browser.defaultBrowserContext() : await browser.createBrowserContext();
+    const session = new BrowserSession(context, targets, options);
+    const { policy } = options;
+    targets.own(context.id, {
+      note: (event) => session.#note(event),
+      ...(policy ? { refuse: (url: string) => policy.refuse(url) } : {}),
+    });
     try {
+      await Promise.all([
+        targets.denyPermissions(context.id),
+        targets.setDownloads(context.id, options.downloads ? resolve(options.downloads) : null),
+      ]);
       const page = await context.newPage();
       await session.#adopt(page);
       context.on('targetcreated', (target) => {
@@ -63,15 +96,19 @@ export class BrowserSession implements ActionSurface {
   }
 
   async #adopt(page: Page): Promise<void> {
-    page.on('dialog', (dialog) => void this.#answer(dialog));
     const isFirst = this.#tabs.length === 0;
     page.on('close', () => this.#forget(page));
-    const tab = await Tab.attach(page, this.#limits);
+    const tab = await Tab.attach(page, this.#limits, this.#targets, (event) => this.#note(event));
     await this.#applyViewport(tab);
     if (page.isClosed()) return;
     this.#tabs.push(tab);
     this.#active = tab;
-    if (!isFirst) this.#events.push('a new tab was opened');
+    if (!isFirst) this.#note('a new tab was opened');
+  }
+
+  // A page that repeats itself must not fill the policy's context.
+  #note(event: string): void {
+    if (this.#events.length < 20 && this.#events.at(-1) !== event) this.#events.push(event);
   }
 
   #forget(page: Page): void {
@@ -80,19 +117,7 @@ export class BrowserSession implements ActionSurface {
     const [tab] = this.#tabs.splice(index, 1);
     if (tab !== this.#active) return;
     this.#active = this.#tabs.at(-1) ?? null;
-    this.#events.push('the tab was closed');
-  }
-
-  async #answer(dialog: Dialog): Promise<void> {
-    const kind = dialog.type();
-    const message = dialog.message().slice(0, 300);
-    // Alerts, questions and "leave this page?" are agreed to: the agent decided on the action that raised them.
-    this.#events.push(
-      kind === 'beforeunload'
-        ? 'the page asked whether to leave it and was answered yes'
-        : `the page showed ${kind === 'alert' ? 'an alert' : `a ${kind}`} "${message}", answered ${kind === 'prompt' ? 'with its default' : 'OK'}`,
-    );
-    await dialog.accept(kind === 'prompt' ? dialog.defaultValue() : undefined).catch(() => undefined);
+    this.#note('the tab was closed');
   }
 
   async #applyViewport(tab: Tab): Promise<void> {
@@ -133,7 +158,7 @@ export class BrowserSession implements ActionSurface {
     for (const tab of others) await tab.page.close().catch(() => undefined);
     if (first) this.#active = first;
     this.startUrl = url;
-    const fault = await this.tab.goto(url);
+    const fault = await this.goto(url);
     if (fault) throw new BoqError('BOQ_BROWSER', `expected ${url} to load, got ${fault}`);
     // Where the last episode left the mouse must not show.
     await Promise.all([this.tab.forgetHistory(), this.tab.mouse('mouseMoved', { x: 0, y: 0 })]);
@@ -204,20 +229,19 @@ export class BrowserSession implements ActionSurface {
 
   choose(point: Point, option: string): Promise<boolean> {
     this.#lastPoint = point;
-    return this.tab.ask<boolean>('choose', point.x, point.y, option);
+    return this.tab.askAt<boolean>('choose', point, option);
   }
 
   setValue(point: Point, value: string): Promise<string> {
-    return this.tab.ask<string>('setValue', point.x, point.y, value);
+    return this.tab.askAt<string>('setValue', point, value);
   }
 
   async type(point: Point, text: string, submit: boolean): Promise<{ editable: boolean; words: string }> {
     const tab = this.tab;
     await this.click(point);
-    const field = await tab.ask<{ editable: boolean; multiline: boolean; words: string }>(
+    const field = await tab.askAt<{ editable: boolean; multiline: boolean; words: string }>(
       'prepareTyping',
-      point.x,
-      point.y,
+      point,
     );
     if (!field.editable) return field;
     const content = field.multiline ? text : text.replace(/[\r\n]+/g, ' ');
@@ -231,6 +255,37 @@ export class BrowserSession implements ActionSurface {
     return this.tab.ask<boolean>('scrollBy', direction, this.#lastPoint.x, this.#lastPoint.y);
   }
 
+  press(key: string): Promise<void> {
+    return this.tab.press(key as KeyName);
+  }
+
+  async hover(point: Point): Promise<void> {
+    this.#lastPoint = point;
+    await this.tab.mouse('mouseMoved', point);
+  }
+
+  async drag(from: Point, to: Point): Promise<void> {
+    this.#lastPoint = to;
+    await this.tab.drag(from, to);
+  }
+
+  async switchTab(number: number): Promise<boolean> {
+    const tab = this.#tabs[number - 1];
+    if (!tab) return false;
+    this.#active = tab;
+    await tab.send('Page.bringToFront');
+    return true;
+  }
+
+  async upload(point: Point, file: string): Promise<string | null> {
+    if (!this.#uploads) return 'files cannot be given: no upload folder is set';
+    const path = resolve(this.#uploads, file);
+    if (!path.startsWith(this.#uploads + sep) || !existsSync(path)) {
+      return `there is no file ${basename(file)} in the upload folder`;
+    }
+    return (await this.tab.giveFile(point, path)) ? null : 'the file field did not take the file';
+  }
+
   async goBack(): Promise<boolean> {
     if (await this.tab.goBack()) return true;
     if (this.#tabs.length < 2) return false;
@@ -242,7 +297,9 @@ export class BrowserSession implements ActionSurface {
     return this.tab.reload();
   }
 
-  goto(url: string): Promise<string | null> {
+  async goto(url: string): Promise<string | null> {
+    const reason = (await this.#policy?.refuse(url)) ?? null;
+    if (reason !== null) return `${reason}`;
     return this.tab.goto(url);
   }
 
@@ -251,6 +308,11 @@ export class BrowserSession implements ActionSurface {
   }
 
   async close(): Promise<void> {
+    this.#targets.release(this.#context.id);
+    if (!this.#ownContext) {
+      for (const tab of this.#tabs) await tab.page.close().catch(() => undefined);
+      return;
+    }
     await within(this.#context.close(), 5000, 'the window to close').catch(() => undefined);
   }
 }

@@ -11,6 +11,7 @@ import { within } from './deadline.js';
 import { type KeyName, keyEvents } from './keys.js';
 import type { RawObservation } from './page-api.js';
 import { pageCall, pageScript } from './page-script.js';
+import type { Targets } from './targets.js';
 
 export interface ScreenshotSettings {
   format: 'png' | 'webp' | 'jpeg';
@@ -38,6 +39,7 @@ export class Tab {
   readonly page: Page;
   readonly #cdp: CDPSession;
   readonly #limits: TabLimits;
+  readonly #targets: Targets;
   #mainFrame = '';
   /** A navigation was asked for or began and has not ended. */
   #navigating = false;
@@ -46,26 +48,35 @@ export class Tab {
   openedWindows = 0;
   crashed = false;
 
-  private constructor(page: Page, cdp: CDPSession, limits: TabLimits) {
+  private constructor(page: Page, cdp: CDPSession, limits: TabLimits, targets: Targets) {
+    this.#targets = targets;
     this.page = page;
     this.#cdp = cdp;
     this.#limits = limits;
   }
 
-  static async attach(page: Page, limits: TabLimits): Promise<Tab> {
+  /** @param note takes what happens to the tab, in sentences. */
+  static async attach(
+    page: Page,
+    limits: TabLimits,
+    targets: Targets,
+    note: (event: string) => void,
+  ): Promise<Tab> {
     const cdp = await page.createCDPSession();
-    const tab = new Tab(page, cdp, limits);
-    tab.#watch();
+    const tab = new Tab(page, cdp, limits, targets);
+    tab.#watch(note);
     const [, frames] = await Promise.all([
       cdp.send('Page.enable'),
       cdp.send('Page.getFrameTree'),
       cdp.send('Emulation.setFocusEmulationEnabled', { enabled: true }),
+      // Otherwise a window of the system would wait for a person.
+      cdp.send('Page.setInterceptFileChooserDialog', { enabled: true }),
     ]);
     tab.#mainFrame = frames.frameTree.frame.id;
     return tab;
   }
 
-  #watch(): void {
+  #watch(note: (event: string) => void): void {
     const changed = (navigating: boolean) => {
       this.#navigating = navigating;
       for (const wake of this.#onChange.splice(0)) wake();
@@ -83,6 +94,9 @@ export class Tab {
       if (event.frameId === this.#mainFrame) changed(false);
     });
     this.#cdp.on('Page.downloadWillBegin', () => changed(false));
+    this.#cdp.on('Page.fileChooserOpened', () =>
+      note('the page asked for a file: write its name into the file field'),
+    );
     this.#cdp.on('Page.windowOpen', () => {
       this.openedWindows++;
     });
@@ -144,19 +158,76 @@ export class Tab {
     }
   }
 
-  observe(): Promise<RawObservation> {
-    return this.ask<RawObservation>('observe');
+  async observe(): Promise<RawObservation> {
+    const observation = await this.ask<RawObservation>('observe');
+    for (const frame of await this.#foreignFrames()) {
+      const inner = await this.#askFrame<RawObservation>(frame.session, 'observe').catch(() => null);
+      for (const element of inner?.elements ?? []) {
+        const box = { ...element.box, x: element.box.x + frame.box.x, y: element.box.y + frame.box.y };
+        const inside = box.x < frame.box.x + frame.box.width && box.y < frame.box.y + frame.box.height;
+        if (inside) observation.elements.push({ ...element, id: observation.elements.length, box });
+      }
+    }
+    return observation;
   }
 
   control(point: Point): Promise<ControlInfo> {
-    return this.ask<ControlInfo>('control', point.x, point.y);
+    return this.askAt<ControlInfo>('control', point);
+  }
+
+  /** Like ask, for a function that begins with a point: answered by the frame that shows it. */
+  async askAt<T>(method: string, point: Point, ...parameters: unknown[]): Promise<T> {
+    for (const { session, box } of await this.#foreignFrames()) {
+      const [x, y] = [point.x - box.x, point.y - box.y];
+      if (x >= 0 && y >= 0 && x < box.width && y < box.height) {
+        return this.#askFrame<T>(session, method, x, y, ...parameters);
+      }
+    }
+    return this.ask<T>(method, point.x, point.y, ...parameters);
+  }
+
+  async #askFrame<T>(session: CDPSession, method: string, ...parameters: unknown[]): Promise<T> {
+    const call = session.send('Runtime.evaluate', {
+      expression: pageCall(method, ...parameters),
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    const reply = await within(call, this.#limits.callMs, 'an answer of a frame');
+    if (reply.exceptionDetails)
+      throw new BoqError('BOQ_BROWSER', 'expected a frame to answer, it raised an error');
+    return reply.result.value as T;
+  }
+
+  /** Frames of other sites with their place in the viewport. Frames inside such frames are not looked into. */
+  async #foreignFrames(): Promise<
+    { session: CDPSession; box: { x: number; y: number; width: number; height: number } }[]
+  > {
+    const frames = this.#targets.framesIn(this.#mainFrame);
+    if (frames.size === 0) return [];
+    const places = await Promise.all(
+      [...frames].map(async ([frameId, session]) => {
+        try {
+          const owner = await this.#cdp.send('DOM.getFrameOwner', { frameId });
+          const { model } = await this.#cdp.send('DOM.getBoxModel', { backendNodeId: owner.backendNodeId });
+          const [x = 0, y = 0, right = 0, , , bottom = 0] = model.content;
+          return { session, box: { x, y, width: right - x, height: bottom - y } };
+        } catch {
+          return null;
+        }
+      }),
+    );
+    return places.filter((place) => place !== null);
   }
 
   async #loaded(ms: number): Promise<boolean> {
     const deadline = Date.now() + ms;
     while (this.#navigating && !this.crashed && !this.closed) {
       const left = deadline - Date.now();
-      if (left <= 0) return false;
+      if (left <= 0) {
+        // Taken as it is from now on; the next navigation is waited for again.
+        this.#navigating = false;
+        return false;
+      }
       await within(new Promise<void>((resolve) => this.#onChange.push(resolve)), left, 'the page').catch(
         () => undefined,
       );
@@ -234,12 +305,41 @@ export class Tab {
 
   async click(point: Point): Promise<void> {
     const left = { button: 'left', clickCount: 1 };
-    // The protocol keeps the order; not waiting in between saves two round trips.
+    await this.mouse('mouseMoved', point);
+    const aim = (await this.ask<Point | null>('aim', point.x, point.y)) ?? point;
+    // The protocol keeps the order; not waiting in between saves a round trip.
     await Promise.all([
-      this.mouse('mouseMoved', point),
-      this.mouse('mousePressed', point, { ...left, buttons: 1 }),
-      this.mouse('mouseReleased', point, left),
+      this.mouse('mousePressed', aim, { ...left, buttons: 1 }),
+      this.mouse('mouseReleased', aim, left),
     ]);
+  }
+
+  async drag(from: Point, to: Point): Promise<void> {
+    const left = { button: 'left', clickCount: 1 };
+    await this.mouse('mouseMoved', from);
+    await this.mouse('mousePressed', from, { ...left, buttons: 1 });
+    // Libraries tell a drag from a click by its way.
+    const steps = 8;
+    for (let step = 1; step <= steps; step++) {
+      const point = {
+        x: from.x + ((to.x - from.x) * step) / steps,
+        y: from.y + ((to.y - from.y) * step) / steps,
+      };
+      await this.mouse('mouseMoved', point, { button: 'left', buttons: 1 });
+    }
+    await this.mouse('mouseReleased', to, left);
+  }
+
+  /** Hands a file to the file field at the point. */
+  async giveFile(point: Point, path: string): Promise<boolean> {
+    const found = await within(
+      this.#cdp.send('Runtime.evaluate', { expression: pageCall('fileFieldAt', point.x, point.y) }),
+      this.#limits.callMs,
+      'the file field',
+    );
+    if (!found.result.objectId) return false;
+    await this.send('DOM.setFileInputFiles', { files: [path], objectId: found.result.objectId });
+    return true;
   }
 
   async press(key: KeyName): Promise<void> {
