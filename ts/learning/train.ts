@@ -99,8 +99,10 @@ export function describePlan({ data, out, config, withoutSuccess }: TrainPlan): 
     `Settings: preset ${preset}${changed.length > 0 ? `, with ${changed.join(', ')}` : ''}. Model: ${out}.`,
   ];
   if (withoutSuccess.length > 0) {
+    const named = withoutSuccess.slice(0, 12).join(', ');
+    const others = withoutSuccess.length > 12 ? ` and ${withoutSuccess.length - 12} more` : '';
     lines.push(
-      `No success in ${withoutSuccess.join(', ')}: nothing there shows a reward, so Q can only learn that these tasks are ` +
+      `No success in ${named}${others}: nothing there shows a reward, so Q can only learn that these tasks are ` +
         'worth little, not which action helps. More episodes or another policy would.',
     );
   }
