@@ -45,7 +45,10 @@ export interface Experiment extends PolicyChoice {
   questions: readonly { part: string; tasks: readonly string[]; seeds: SeedRange }[];
   /** Selectors measured with every training's model. */
   selectors: readonly string[];
-  /** Selectors measured with models that must gain nothing: trained on shuffled rewards, or the same for everything. */
+  /**
+   * Selectors measured with models that must gain nothing: trained on shuffled rewards, or the same for everything.
+   * An empty list leaves that control out.
+   */
   controls: { shuffled: readonly string[]; constant: readonly string[] };
   /** Other policies measured beside, by plain prompting. */
   references: readonly PolicyChoice[];
@@ -127,7 +130,9 @@ class Conductor {
       await this.#collect(run, seed, seeds);
       const data = await this.#embed(run);
       await this.#train(model, data, { seed });
-      await this.#train(control, data, { seed, shuffleRewards: true });
+      if (this.#experiment.controls.shuffled.length > 0) {
+        await this.#train(control, data, { seed, shuffleRewards: true });
+      }
       trainings.push({ model, control });
     }
     return this.#evaluateAll(trainings);
@@ -141,6 +146,7 @@ class Conductor {
     const shuffled: EvaluatedWith[] = [];
     for (const { model, control } of trainings) {
       models.push({ ...(await set.open(model)), control: null });
+      if (controls.shuffled.length === 0) continue;
       shuffled.push({ ...(await set.open(control)), control: 'shuffled rewards' });
     }
     const constant = { ...constantModel(models[0]?.trainingTasks ?? []), control: 'constant' };
@@ -149,8 +155,13 @@ class Conductor {
     for (const question of questions) {
       const { part } = question;
       runs.push(await this.#evaluate(part, question, own, selectors, models));
-      runs.push(await this.#evaluate(`${part}-shuffled`, question, own, controls.shuffled, shuffled));
-      runs.push(await this.#evaluate(`${part}-constant`, question, own, controls.constant, [constant]));
+      for (const [kind, chosen, control] of [
+        ['shuffled', controls.shuffled, shuffled],
+        ['constant', controls.constant, [constant]],
+      ] as const) {
+        if (chosen.length > 0)
+          runs.push(await this.#evaluate(`${part}-${kind}`, question, own, chosen, control));
+      }
       for (const [index, reference] of references.entries()) {
         const name = `${part}-reference${references.length > 1 ? `-${index + 1}` : ''}`;
         runs.push(await this.#evaluate(name, question, reference, ['prompting'], []));
