@@ -14,7 +14,7 @@ const newest = 13;
 // The Python half of torch, tests and command-line tools are two thirds of the files and of no use here.
 const members =
   'torch/include/|torch/lib/(?!libtorch_python|libshm|.*_test\\.|libbackend_with_compiler|libaoti_custom_ops)|' +
-  'torch/version\\.py|torch-[^/]*/licenses/(LICENSE|NOTICE)$|nvidia/|nvidia_[^/]*/(licenses/)?License';
+  'torch/version\\.py|torch-[^/]*/licenses/(LICENSE|NOTICE)$|nvidia/(?!.*\\.(a|bc)$)|nvidia_[^/]*/(licenses/)?License';
 
 /** Facts about a folder with include/ and lib/, or undefined where it is none. */
 export function inspectLibtorch(path) {
@@ -81,10 +81,17 @@ async function fromWheels(context, variant) {
       `No pinned libtorch for ${machine} (only ${table.machine}): set BOQ_LIBTORCH to a libtorch 2.${oldest} to 2.${newest} folder.`,
     );
   }
+  const pinned = table.variants[variant]?.wheels ?? [];
+  if (pinned.length === 0) {
+    throw new SetupError(
+      `third_party/libtorch.json names no wheels for the variant '${variant}': set BOQ_LIBTORCH to a libtorch ` +
+        `2.${oldest} to 2.${newest} folder, or choose another with --variant.`,
+    );
+  }
   const folder = join(context.root, 'third_party/libtorch', variant);
   const fresh = `${folder}.tmp`;
   const wheels = [];
-  for (const wheel of table.variants[variant].wheels) {
+  for (const wheel of pinned) {
     wheels.push(await fetchWheel(context, 'libtorch', { ...wheel, target: wheel.target ?? table.target }));
   }
   context.log('  libtorch: unpacking');
@@ -98,7 +105,7 @@ async function fromWheels(context, variant) {
     throw new SetupError(
       `The wheels unpacked to ${folder} hold no supported libtorch; remove the folder and run set-up again.`,
     );
-  return { ...found, source: table.variants[variant].wheels[0].requirement };
+  return { ...found, source: pinned[0].requirement };
 }
 
 export const libtorch = {
