@@ -17,7 +17,8 @@ const std::vector<PrefixRule> kPrefixes = {
     {"model.", "text."},
 };
 
-/// Below this width conversions eat what bfloat16 products save; at 128 they already gain 1.3 to 1.8 times (Zen 4).
+/// Below this width conversions eat what bfloat16 products save; at 128 they already gain 1.3 to 1.8 times
+/// (Zen 4).
 constexpr int64_t kMinBf16Width = 128;
 
 }  // namespace

@@ -73,27 +73,43 @@ function fromPython(context, variant) {
   return { ...found, source: 'python3' };
 }
 
-async function fromWheels(context, variant) {
-  const table = JSON.parse(readFileSync(join(context.root, 'third_party/libtorch.json'), 'utf8'));
+/** The table's wheels for a variant, each with pip's options; a gap in the table is named. */
+function pinnedWheels(context, variant) {
+  const own = `set BOQ_LIBTORCH to a libtorch 2.${oldest} to 2.${newest} folder`;
+  const file = 'third_party/libtorch.json';
+  let table;
+  try {
+    table = JSON.parse(readFileSync(join(context.root, file), 'utf8'));
+  } catch (error) {
+    throw new SetupError(`${file} cannot be read (${error.message}): restore it, or ${own}.`);
+  }
   const machine = `${process.platform}-${process.arch}`;
   if (machine !== table.machine) {
+    throw new SetupError(`No pinned libtorch for ${machine} (only ${table.machine}): ${own}.`);
+  }
+  const wheels = table.variants?.[variant]?.wheels ?? [];
+  if (wheels.length === 0) {
     throw new SetupError(
-      `No pinned libtorch for ${machine} (only ${table.machine}): set BOQ_LIBTORCH to a libtorch 2.${oldest} to 2.${newest} folder.`,
+      `${file} names no wheels for the variant '${variant}': ${own}, or choose another --variant.`,
     );
   }
-  const pinned = table.variants[variant]?.wheels ?? [];
-  if (pinned.length === 0) {
-    throw new SetupError(
-      `third_party/libtorch.json names no wheels for the variant '${variant}': set BOQ_LIBTORCH to a libtorch ` +
-        `2.${oldest} to 2.${newest} folder, or choose another with --variant.`,
-    );
+  for (const [index, wheel] of wheels.entries()) {
+    const missing = ['requirement', 'file', 'sha256'].filter((key) => !wheel[key]);
+    if (missing.length > 0) {
+      throw new SetupError(
+        `${file}: wheel ${index} of '${variant}' has no ${missing.join(', ')}: complete it, or ${own}.`,
+      );
+    }
   }
+  return wheels.map((wheel) => ({ ...wheel, target: wheel.target ?? table.target }));
+}
+
+async function fromWheels(context, variant) {
+  const pinned = pinnedWheels(context, variant);
   const folder = join(context.root, 'third_party/libtorch', variant);
   const fresh = `${folder}.tmp`;
   const wheels = [];
-  for (const wheel of pinned) {
-    wheels.push(await fetchWheel(context, 'libtorch', { ...wheel, target: wheel.target ?? table.target }));
-  }
+  for (const wheel of pinned) wheels.push(await fetchWheel(context, 'libtorch', wheel));
   context.log('  libtorch: unpacking');
   rmSync(fresh, { recursive: true, force: true });
   for (const path of wheels) await unpackWheel(context, 'libtorch', path, fresh, members);

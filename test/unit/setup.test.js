@@ -279,6 +279,44 @@ describe('libtorch', () => {
     expect(libtorch.isComplete({ ...context, variant: 'cpu' })).to.equal(false);
   });
 
+  it('names a gap in the table of wheels', async () => {
+    const path = join(root, 'third_party/libtorch.json');
+    mkdirSync(join(root, 'third_party'));
+    const env = { PATH: fakePath({ python3: '' }) };
+    const fails = () => rejection(libtorch.run({ ...context, env, variant: 'cuda' }));
+    const machine = `${process.platform}-${process.arch}`;
+    const table = (wheels) =>
+      JSON.stringify({ machine, variants: { cpu: {}, ...(wheels && { cuda: { wheels } }) } });
+    for (const [content, message] of [
+      [undefined, /libtorch\.json cannot be read/],
+      ['{', /libtorch\.json cannot be read/],
+      [JSON.stringify({ machine: 'vax-vms' }), /No pinned libtorch for \S+ \(only vax-vms\)/],
+      [table(), /no wheels for the variant 'cuda'/],
+      [table([]), /no wheels for the variant 'cuda'/],
+      [table([{ requirement: 'torch==2.13.0' }]), /wheel 0 of 'cuda' has no file, sha256/],
+    ]) {
+      if (content !== undefined) writeFileSync(path, content);
+      expect(await fails())
+        .to.be.instanceOf(SetupError)
+        .with.property('message')
+        .that.matches(message)
+        .and.matches(/BOQ_LIBTORCH/);
+    }
+  });
+
+  it('is pinned for both variants, every wheel with its hash', () => {
+    const { variants } = JSON.parse(readFileSync(join(repository, 'third_party/libtorch.json'), 'utf8'));
+    for (const variant of ['cpu', 'cuda']) {
+      const { wheels } = variants[variant];
+      expect(wheels[0].requirement).to.match(/^torch={2,3}2\.13\.0/);
+      for (const { requirement, file, sha256 } of wheels) {
+        const [name, version] = file.split('-');
+        expect(requirement.replace(/={2,3}/, ' ')).to.equal(`${name.replaceAll('_', '-')} ${version}`);
+        expect(sha256).to.match(/^[0-9a-f]{64}$/);
+      }
+    }
+  });
+
   it('refuses a BOQ_LIBTORCH that is none, or of another version', async () => {
     const at = (path) => ({ ...context, env: { BOQ_LIBTORCH: path } });
     expect(await rejection(libtorch.run(at(root)))).to.match(/is not libtorch: expected include\//);
