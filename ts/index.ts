@@ -117,6 +117,7 @@ export type { ValidationOptions } from './evaluation/validation.js';
 
 // Embedding, training, scoring
 export { hubCacheFolder, resolveCheckpoint } from './learning/checkpoints.js';
+export { type CachedVector, ContentCache, defaultCacheFolder } from './learning/content-cache.js';
 export {
   ConstantCritic,
   type CriticCandidate,
@@ -141,7 +142,9 @@ export {
   type EmbedderOptions,
   type EmbedRequest,
   type EmbedResult,
+  type ImageInput,
 } from './learning/embedder.js';
+export { type PullOptions, type PullPlan, type PullResult, pullCheckpoint } from './learning/hub.js';
 export { type HyperParameter, hyperParameters, type Preset, presets } from './learning/hyper-parameters.js';
 export type { ModelConfig } from './learning/model-card.js';
 export type { EmbedderProfile } from './learning/profile.js';
