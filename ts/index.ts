@@ -17,14 +17,14 @@ export {
   type ControlInfo,
   elementProperty,
 } from './agent/actions/types.js';
-
+// Agent: one task, or one episode of one's own
+export { agentEvents } from './agent/agent-events.js';
 // Browser
 export { PageEnvironment } from './agent/browser/environment.js';
 export type { LaunchOptions } from './agent/browser/launch.js';
 export { BrowserPool, type PoolOptions } from './agent/browser/pool.js';
 export { BrowserSession, type SessionOptions } from './agent/browser/session.js';
-
-// Agent: one task, or one episode of one's own
+export { Budget, type BudgetLimits, defaultPrices, type Price, priceOf } from './agent/budget.js';
 export { PageLocalizer } from './agent/localizer/page.js';
 export {
   type EpisodeEvent,
@@ -34,17 +34,26 @@ export {
   type RunEpisodeOptions,
   runEpisode,
 } from './agent/loop.js';
+export { LoopGuard, type LoopGuardOptions } from './agent/loop-guard.js';
 export { PagePolicy, type PagePolicyOptions } from './agent/policy/page.js';
 export { createPolicy, type PolicySettings, policyNames } from './agent/policy/registry.js';
-export { type AgentOptions, type AgentSummary, runAgent } from './agent/run-agent.js';
+export {
+  type AgentOptions,
+  type AgentPreview,
+  type AgentSummary,
+  previewAgent,
+  runAgent,
+} from './agent/run-agent.js';
 export { argmax, bestOfQ, tieWidth } from './agent/selectors/best-of-q.js';
 export { epsilonGreedy } from './agent/selectors/epsilon-greedy.js';
 export { first } from './agent/selectors/first.js';
+export { type Picker, pickerSelector, wordPicker } from './agent/selectors/picker.js';
 export { prompting } from './agent/selectors/prompting.js';
 export { random } from './agent/selectors/random.js';
 export { createSelector, selectorNames } from './agent/selectors/registry.js';
 export type {
   Critic,
+  Decision,
   Environment,
   Episode,
   HistoryEntry,
@@ -90,6 +99,7 @@ export {
   type PolicyChoice,
   runExperiment,
 } from './evaluation/experiment.js';
+export { keptMargin } from './evaluation/margin.js';
 export {
   constantModel,
   ModelSet,
@@ -113,7 +123,11 @@ export {
   stratifiedInterval,
 } from './evaluation/statistics.js';
 export type { Estimand, SelectorSummary } from './evaluation/summary.js';
-export type { ValidationOptions } from './evaluation/validation.js';
+export {
+  type ChooseMarginOptions,
+  chooseModelMargin,
+  type ValidationOptions,
+} from './evaluation/validation.js';
 
 // Embedding, training, scoring
 export { hubCacheFolder, resolveCheckpoint } from './learning/checkpoints.js';

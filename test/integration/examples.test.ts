@@ -72,6 +72,21 @@ describe('examples', function () {
     }
   });
 
+  it('events.js: what was offered and what was done, step by step, to the end', async () => {
+    const lines = (await example('events.js')).trim().split('\n');
+    expect(lines[0]).to.match(/^3 candidates: /);
+    expect(lines[1]).to.match(/^ {2}\S/);
+    expect(lines.at(-1)).to.match(/^success after \d+ steps$/);
+  });
+
+  it('custom-picker.js: the picker chose at every step', async () => {
+    expect(await example('custom-picker.js')).to.match(/after \d+ steps with picker@by=shortest/);
+    const recorded = await openRun(join(folder, 'runs', 'example-picker'));
+    for await (const { steps } of recorded.episodes()) {
+      for (const { selection } of steps) expect(selection.reason).to.include('shortest');
+    }
+  });
+
   it('custom-selector.js: the order is placed', async () => {
     expect(await example('custom-selector.js')).to.include('success with untried');
   });

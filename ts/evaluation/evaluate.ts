@@ -112,7 +112,8 @@ class Evaluation {
       out,
       await describeRun('evaluate', this.#stage, {
         selectors: [...selectors],
-        models: this.#models.map(({ path, id, control }) => ({ path, id, control })),
+        models: this.#models.map(({ id, control }) => ({ id, control })),
+        modelPaths: this.#models.map(({ path }) => path),
         baseline: this.#baseline,
         validation: { tasks, seeds: { ...seeds }, repeats, grid },
       }),

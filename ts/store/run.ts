@@ -62,8 +62,14 @@ export interface StoreOptions {
   secrets?: readonly string[];
 }
 
-/** Options that change how fast a run goes, never what it records: a run may be continued with others. */
-export const volatileOptions: ReadonlySet<string> = new Set(['workers', 'device', 'headed', 'retries']);
+/** Options that never change what a run records: it may be continued with others. */
+export const volatileOptions: ReadonlySet<string> = new Set([
+  'workers',
+  'device',
+  'headed',
+  'retries',
+  'modelPaths',
+]);
 
 export class FolderRun implements RunStore {
   /** Absolute path. */
