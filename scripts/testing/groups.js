@@ -124,7 +124,6 @@ export const groups = {
   cpp,
   unit: mocha('unit'),
   binding: mocha('binding'),
-  parity: mocha('parity'),
   integration: mocha('integration'),
 };
 
