@@ -18,14 +18,15 @@ export class LoopGuard {
     this.#stopAfter = stopAfter;
   }
 
-  /** Looks at the page after an action. @returns what the policy should hear about it, a sentence each */
+  /**
+   * Looks at the page after an action. That an action changed nothing is the environment's to tell; this is about
+   * the second time and later ones, in a row or in circles.
+   * @returns what the policy should hear about it, a sentence each
+   */
   observe(observation: Observation): string[] {
     this.#state = stateOf(observation);
-    if (this.#last?.state !== this.#state) return [];
-    const { times } = this.#last;
-    const sentences = ['the last action changed nothing on the page'];
-    if (times > 1) sentences.push(`it was tried ${times} times in this state: something else is needed`);
-    return sentences;
+    if (this.#last?.state !== this.#state || this.#last.times < 2) return [];
+    return [`the last action was tried ${this.#last.times} times in this state: something else is needed`];
   }
 
   /** Notes an action that is about to be taken in the state last seen. */
