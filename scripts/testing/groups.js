@@ -17,7 +17,7 @@ function execute(context, command, args, options = {}) {
     process.stdout.write(chunk);
     options.onOutput(chunk.toString());
   });
-  const limit = setTimeout(() => child.kill('SIGKILL'), (options.minutes ?? 12) * 60_000);
+  const limit = setTimeout(() => child.kill('SIGKILL'), (options.minutes ?? 30) * 60_000);
   return new Promise((resolve) => {
     child.on('error', (error) => resolve(error.message));
     child.on('close', (code, signal) => {
@@ -104,13 +104,13 @@ function mocha(name) {
     const record = join(context.state, `tests-${name}.txt`);
     mkdirSync(context.state, { recursive: true });
     rmSync(record, { force: true });
-    const args = ['--import', 'tsx', 'node_modules/mocha/bin/_mocha', '--timeout', '60000'];
+    const args = ['--import', 'tsx', 'node_modules/mocha/bin/_mocha'];
     args.push('--forbid-only', '--forbid-pending');
     args.push('--reporter', join(context.root, 'scripts/testing/mocha-reporter.cjs'));
     if (options.grep) args.push('--grep', options.grep);
     const ended = await execute(context, process.execPath, [...args, ...files], {
       env: { BOQ_TEST_RECORD: record },
-      minutes: name.startsWith('long') ? 240 : 12,
+      minutes: name.startsWith('long') ? 240 : 30,
     });
     return countRecord(existsSync(record) ? readFileSync(record, 'utf8') : '', ended);
   };

@@ -25,9 +25,7 @@ function nextMessage(worker: Worker): Promise<unknown> {
   });
 }
 
-describe('life cycle', function () {
-  this.timeout(60_000);
-
+describe('life cycle', () => {
   const endings: [string, number | null, string | null][] = [
     ['after-load', 0, null],
     ['after-embed', 0, null],

@@ -9,8 +9,7 @@ import { BrowserPool } from '../../ts/agent/browser/pool.js';
 import { isBoqError } from '../../ts/core/errors.js';
 import { fixtureUrl, withPages } from '../support/browser.js';
 
-describe('browser session', function () {
-  this.timeout(30_000);
+describe('browser session', () => {
   const onPage = withPages();
 
   it('sees controls, shadow roots and frames, and nothing that is covered or hidden', () =>
@@ -182,8 +181,7 @@ describe('browser session', function () {
   });
 });
 
-describe('browser process', function () {
-  this.timeout(30_000);
+describe('browser process', () => {
   const profiles = () => readdirSync(tmpdir()).filter((name) => name.startsWith('boq-profile-'));
 
   it('leaves nothing behind after close', async () => {

@@ -12,8 +12,7 @@ import { packageRoot } from '../support/native.js';
 
 const run = promisify(execFile);
 
-describe('examples', function () {
-  this.timeout(180_000);
+describe('examples', () => {
   let folder: string;
   let checkpoint: string;
   let model: string;

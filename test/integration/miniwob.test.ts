@@ -17,8 +17,7 @@ interface Trajectory {
   rawReward: number | null;
 }
 
-describe('MiniWoB++', function () {
-  this.timeout(60_000);
+describe('MiniWoB++', () => {
   const benchmark = new Miniwob();
   const registry = new ActionRegistry();
   const localizer = new PageLocalizer();

@@ -10,8 +10,7 @@ import type { Hands } from '../support/browser.js';
 import { withPages } from '../support/browser.js';
 import { startTrapServer, type TrapServer } from '../support/trap-server.js';
 
-describe('safety', function () {
-  this.timeout(60_000);
+describe('safety', () => {
   let server: TrapServer;
   before(async () => {
     server = await startTrapServer();

@@ -41,8 +41,7 @@ function start(
 
 const command = (name: string, ...argv: string[]): Promise<Ended> => start(name, argv).ended;
 
-describe('stages', function () {
-  this.timeout(180_000);
+describe('stages', () => {
   let root: string;
   const at = (name: string): string => join(root, name);
   const tasks = ['--benchmark', 'miniwob', '--tasks', 'click-option,enter-text,click-tab-2,login-user'];
@@ -160,8 +159,7 @@ describe('stages', function () {
   });
 });
 
-describe('agentEvents', function () {
-  this.timeout(60_000);
+describe('agentEvents', () => {
   let root: string;
   const url = new URL('../../examples/pages/tea-shop.html', import.meta.url).href;
   const order = {

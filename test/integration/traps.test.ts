@@ -21,8 +21,7 @@ async function survive(trap: Trap, hands: Hands): Promise<void> {
   if (trap.events) expect(told.join('\n')).to.match(trap.events);
 }
 
-describe('trap pages', function () {
-  this.timeout(60_000);
+describe('trap pages', () => {
   const onPage = withPages({ uploads: fixture('uploads'), limits: { loadMs: 6000 } });
   let server: TrapServer;
   before(async () => {

@@ -113,7 +113,7 @@ describe('run store', () => {
     );
     const index = (await readFile(join(folder, 'index.jsonl'), 'utf8')).trim().split('\n');
     expect(new Set(index.map((line) => JSON.parse(line).key.seed)).size).to.equal(20);
-  }).timeout(60_000);
+  });
 
   it('keeps the torn episode of a killed process to look at, and does not count it', async () => {
     const child = fileURLToPath(new URL('support/store-child.ts', import.meta.url));
@@ -138,7 +138,7 @@ describe('run store', () => {
     const found = [];
     for await (const record of resumed.records()) found.push(record);
     expect(found).to.have.length(1);
-  }).timeout(60_000);
+  });
 
   it('ignores what a process left that died while it published', async () => {
     await writeFile(join(folder, 'episodes', '.0b1c.tmp'), '{"version": 1, "ke');

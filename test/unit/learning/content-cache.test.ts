@@ -52,8 +52,7 @@ describe('the content cache', () => {
     expect(error.message).to.contain('--no-cache');
   });
 
-  it('is shared by processes, and whole after kill -9 of one of them', async function () {
-    this.timeout(60_000);
+  it('is shared by processes, and whole after kill -9 of one of them', async () => {
     const told = await Promise.all([0, 1000].map((from) => killedAfterBatches(folder, from, 5)));
     await using cache = await ContentCache.open(folder);
     for (const [index, from] of [0, 1000].entries()) {
