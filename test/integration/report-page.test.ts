@@ -52,7 +52,10 @@ describe('report page in a browser', () => {
     await writeFile(join(folder, 'report.html'), renderReport(data));
     running = await launchBrowser();
     page = await running.browser.newPage();
-    page.on('request', (request) => requests.push(request.url()));
+    // The browser is started without Puppeteer's events of the network.
+    const network = await page.createCDPSession();
+    network.on('Network.requestWillBeSent', ({ request }) => requests.push(request.url));
+    await network.send('Network.enable');
     page.on('console', (message) => complaints.push(message.text()));
     page.on('pageerror', (error) => complaints.push(String(error)));
     await page.setViewport({ width: 1180, height: 900 });

@@ -168,6 +168,16 @@ export class BrowserSession implements ActionSurface {
 
   async observe(signal?: AbortSignal): Promise<Observation> {
     const tab = this.tab;
+    try {
+      return await this.#observeTab(tab, signal);
+    } catch (error) {
+      // A window may close itself meanwhile: the one beneath it is in front then.
+      if (await tab.closesWith(error)) return this.observe(signal);
+      throw error;
+    }
+  }
+
+  async #observeTab(tab: Tab, signal?: AbortSignal): Promise<Observation> {
     const [raw, screenshot] = await within(
       Promise.all([tab.observe(), tab.screenshot(this.#screenshot)]),
       3 * this.#limits.callMs,

@@ -118,6 +118,15 @@ export class Tab {
     return this.page.isClosed();
   }
 
+  /** Whether `error` comes from the tab's closing; waits until it has closed. */
+  async closesWith(error: unknown): Promise<boolean> {
+    if (this.closed) return true;
+    if (this.crashed || !/(Session|Target) closed/.test(String((error as Error)?.message))) return false;
+    const closed = new Promise<void>((resolve) => this.page.once('close', () => resolve()));
+    await within(closed, this.#limits.callMs, 'the tab to close');
+    return true;
+  }
+
   async send(method: string, parameters: object = {}, what = method): Promise<unknown> {
     // The protocol's own types are keyed by method name; here methods come from few places and are written out.
     const call = this.#cdp.send(method as 'Page.enable', parameters as never) as Promise<unknown>;
