@@ -79,7 +79,7 @@ describe('report from folders', () => {
     });
     await writeRun(at('sampled'), 'evaluate', episodes('prompting', [1], { policy: 'page-sampled-0.5' }));
     await writeResults(at('sampled'), { policy: 'page-sampled-0.5' });
-    const data = await loadReport({ paths: [at('main'), at('control'), at('sampled')] });
+    const data = await loadReport({ paths: [at('sampled'), at('control'), at('main')] });
     expect(data.evaluations).to.have.length(1);
     expect(
       data.evaluations[0]!.entries.map(({ label, role, summary }) => [label, role, summary.episodes]),

@@ -38,8 +38,8 @@ describe('report page', () => {
       const cells = text(rows[index]!, 'th, td');
       expect(cells[0]).to.equal(entry.label + entry.role);
       expect(cells[1]).to.equal(percent(entry.summary.successRate));
-      expect(cells[7]).to.equal(points(entry.summary.difference));
-      expect(cells[8]).to.equal(interval(entry.summary.interval));
+      expect(cells[6]).to.equal(points(entry.summary.difference));
+      expect(cells[7]).to.equal(interval(entry.summary.interval));
     });
   });
 

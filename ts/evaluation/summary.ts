@@ -138,7 +138,8 @@ function describeRates(
   const rate = meanWithError(rows.map((row) => Number(row.success)));
   const runs = groupBy(rows, (row) => `${row.training}/${row.repeat}`).values();
   const succeeded = rows.filter((row) => row.success);
-  const scored = rows.every((row) => row.rawReward !== null);
+  // An episode that a limit cut off has no raw score, and surely not a full one.
+  const scored = rows.some((row) => row.rawReward !== null);
   return {
     episodes: rate.count,
     successes: succeeded.length,

@@ -36,7 +36,7 @@ export function compareRuns(runs: readonly EvaluatedRun[], bootstrapSeed = 0): C
 }
 
 function compareGroup(runs: readonly EvaluatedRun[], bootstrapSeed: number): Comparison {
-  const { results } = runs[0]!;
+  const { results } = mainRun(runs);
   const entries = labelledEntries(runs);
   const baseline =
     entries.find((entry) => entry.role === 'baseline')?.label ?? entries[0]?.label ?? results.baseline;
@@ -66,11 +66,14 @@ function compareGroup(runs: readonly EvaluatedRun[], bootstrapSeed: number): Com
   };
 }
 
+/** The run that the others stand beside: the first one with a model that is no control, whatever their order. */
+function mainRun(runs: readonly EvaluatedRun[]): EvaluatedRun {
+  return runs.find(({ results }) => results.models.some(({ control }) => control === null)) ?? runs[0]!;
+}
+
 /** An episode measured twice (a baseline that ran again beside a control) counts once: the first run's. */
 function labelledEntries(runs: readonly EvaluatedRun[]): (LabelledEpisodes & { note: string })[] {
-  const policies = new Set(runs.map(({ results }) => results.policy));
-  const [mainPolicy] = policies;
-  const baseline = runs[0]?.results.baseline;
+  const { policy: mainPolicy, baseline } = mainRun(runs).results;
   const found = new Map<string, LabelledEpisodes & { note: string; seen: Set<string> }>();
   for (const { run, results, episodes } of runs) {
     for (const { record, played } of playedEntries(results, episodes)) {

@@ -144,9 +144,15 @@ async function loadCurves(path: string): Promise<Training['curves']> {
       else series.set(metric, [{ step, value }]);
     }
   }
-  return Array.from(series, ([metric, points]) => ({ metric, points: thinned(points, 400) })).filter(
-    ({ points }) => points.some((point) => point.value !== points[0]!.value),
-  );
+  return Array.from(series, ([metric, points]) => ({ metric, points: thinned(points, 400) }))
+    .filter(({ points }) => points.some((point) => point.value !== points[0]!.value))
+    .sort((a, b) => groupRank(a.metric) - groupRank(b.metric) || (a.metric < b.metric ? -1 : 1));
+}
+
+/** Losses first, then values, held-out figures, and what only a closer look needs. */
+function groupRank(metric: string): number {
+  const rank = ['loss', 'value', 'validation', 'grad'].indexOf(metric.split('/')[0]!);
+  return rank === -1 ? 9 : rank;
 }
 
 /** At most `limit` points, first and last kept: more than pixels would only make the file heavier. */

@@ -100,6 +100,7 @@ function Headline({ evaluations }: { evaluations: Evaluation[] }) {
 function EvaluationView({ evaluation, id }: { evaluation: Evaluation; id: string }) {
   const { tasks, seeds, entries } = evaluation;
   const clustered = evaluation.estimand === 'unseen-tasks';
+  const severalRuns = entries.some(({ summary }) => summary.standardErrorRuns !== null);
   const lastMethod = entries.map((entry) => entry.role).lastIndexOf('method');
   return (
     <section id={id} aria-labelledby={`${id}-title`}>
@@ -121,7 +122,7 @@ function EvaluationView({ evaluation, id }: { evaluation: Evaluation; id: string
               <th scope="col">Selector</th>
               <th scope="col">Success</th>
               <th scope="col">± SE</th>
-              <th scope="col">SE of runs</th>
+              {severalRuns && <th scope="col">± SE, runs</th>}
               <th scope="col">Full score</th>
               <th scope="col">Steps</th>
               <th scope="col">Episodes</th>
@@ -133,7 +134,7 @@ function EvaluationView({ evaluation, id }: { evaluation: Evaluation; id: string
           </thead>
           <tbody>
             {entries.map((entry) => (
-              <EntryRow entry={entry} clustered={clustered} />
+              <EntryRow entry={entry} clustered={clustered} severalRuns={severalRuns} />
             ))}
           </tbody>
         </table>
@@ -173,7 +174,13 @@ function EvaluationView({ evaluation, id }: { evaluation: Evaluation; id: string
   );
 }
 
-function EntryRow({ entry, clustered }: { entry: EvaluationEntry; clustered: boolean }) {
+interface EntryRowProps {
+  entry: EvaluationEntry;
+  clustered: boolean;
+  severalRuns: boolean;
+}
+
+function EntryRow({ entry, clustered, severalRuns }: EntryRowProps) {
   const { summary } = entry;
   const other = clustered ? summary.intervals?.stratified : summary.intervals?.clustered;
   return (
@@ -186,7 +193,7 @@ function EntryRow({ entry, clustered }: { entry: EvaluationEntry; clustered: boo
         <b>{percent(summary.successRate)}</b>
       </td>
       <td>{percent(summary.standardErrorEpisodes)}</td>
-      <td>{percent(summary.standardErrorRuns)}</td>
+      {severalRuns && <td>{percent(summary.standardErrorRuns)}</td>}
       <td>{percent(summary.fullScoreRate)}</td>
       <td>{decimal(summary.meanStepsOnSuccess)}</td>
       <td>{integer(summary.episodes)}</td>
@@ -242,6 +249,23 @@ function Examples({ data }: { data: ReportData }) {
   );
 }
 
+/** Metrics as the trainer names them, in words; others are shown by their name. */
+const curveTitles: Readonly<Record<string, string>> = {
+  'loss/q': 'Loss of Q',
+  'loss/v': 'Loss of V',
+  'value/q_mean': 'Mean of Q on the batch',
+  'value/v_mean': 'Mean of V on the batch',
+  'value/adv_mean': 'Mean advantage, Q − V',
+  'grad/q_norm': 'Gradient norm of Q, before clipping',
+  'grad/v_norm': 'Gradient norm of V, before clipping',
+  lr: 'Learning rate',
+  'validation/q_auc': 'Held-out episodes: AUC of Q for success',
+  'validation/v_auc': 'Held-out episodes: AUC of V for success',
+  'validation/q_mean': 'Held-out episodes: mean of Q',
+  'validation/v_mean': 'Held-out episodes: mean of V',
+  'validation/q_mse': 'Held-out episodes: squared error of Q',
+};
+
 function TrainingView({ training, id }: { training: Training; id: string }) {
   return (
     <section id={id} aria-labelledby={`${id}-title`}>
@@ -249,7 +273,7 @@ function TrainingView({ training, id }: { training: Training; id: string }) {
       <p class="lead">Learning curves as logged; the last step is the model that was used.</p>
       <div class="multiples">
         {training.curves.map((curve) => (
-          <Plot caption={curve.metric} svg={curvePlot(curve)} />
+          <Plot caption={curveTitles[curve.metric] ?? curve.metric} svg={curvePlot(curve)} />
         ))}
       </div>
       <details>

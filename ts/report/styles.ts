@@ -44,11 +44,11 @@ section { margin: 24px 0; padding: 22px 24px; background: var(--surface); border
 .card .figure { font-size: 26px; font-weight: 650; line-height: 1.3; letter-spacing: -0.01em; }
 .card .detail { font-size: 13px; color: var(--muted); }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; margin: 14px 0; }
+table { border-collapse: collapse; width: 100%; margin: 14px 0; font-size: 14px; }
 caption { text-align: left; color: var(--muted); font-size: 13px; padding-bottom: 6px; }
-th, td { padding: 7px 10px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th, td { padding: 7px 7px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { font-weight: 600; font-size: 13px; color: var(--muted); vertical-align: bottom; }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
+th:first-child, td:first-child { text-align: left; padding-left: 6px; white-space: normal; }
 tbody th { color: var(--ink); font-size: inherit; }
 tbody tr:last-child > * { border-bottom: 0; }
 tr.baseline > * { background: var(--soft); }
