@@ -134,7 +134,7 @@ void load_checkpoint(const fs::path& out, Iql& learner, const RunIdentity& ident
   for (size_t i = 0; i < state.size(); ++i) state[i].second.copy_(loaded[i].second);
   learner.q().parameters_changed();
   learner.v().parameters_changed();
-  learner.target().parameters_changed();
+  learner.target_changed();
   const int64_t step = std::stoll(value("step"));
   learner.set_steps_done(step);
   learner.q_adam().set_steps(step);

@@ -72,7 +72,7 @@ Iql::Iql(const IqlConfig& config, int64_t width, at::Device device) : config_(co
   q_.initialise(seed, 0);
   v_.initialise(seed, 1);
   target_.parameters().copy_(q_.parameters());
-  target_.parameters_changed();
+  target_changed();
   q_adam_ = Adam(config, q_);
   v_adam_ = Adam(config, v_);
 }
@@ -178,7 +178,13 @@ void Iql::update_target() {
     target_.parameters().copy_(q_.parameters());
   else
     return;
+  target_changed();
+}
+
+void Iql::target_changed() {
   target_.parameters_changed();
+  if (config_.polyak == 0 && target_.is_worth_folding(config_.target_period * config_.batch_size))
+    target_.fold();
 }
 
 Dropout Iql::dropout_for(uint64_t pass) const {

@@ -77,6 +77,9 @@ class Iql {
   const Network& q() const { return q_; }
   const Network& v() const { return v_; }
 
+  /// To be called after the target network was written to.
+  void target_changed();
+
   /// Online values without dropout: [K, n] and [n].
   at::Tensor q_values(const at::Tensor& state, const at::Tensor& action, const at::Tensor& task) const;
   at::Tensor v_values(const at::Tensor& state, const at::Tensor& task) const;

@@ -92,13 +92,42 @@ BOQ_SIMD void gate(Bf16* grad, const Bf16* h, int64_t n, float scale) { gate_row
 BOQ_SIMD void add(float* sum, const float* row, int64_t n) { add_row(sum, row, n); }
 BOQ_SIMD void add(float* sum, const Bf16* row, int64_t n) { add_row(sum, row, n); }
 
-BOQ_SIMD double squares(const float* x, int64_t n) {
+template <class T>
+inline __attribute__((always_inline)) double squares_of(const T* x, int64_t n) {
   double sums[8] = {};
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int64_t j = 0; j < 8; ++j) sums[j] += static_cast<double>(x[i + j]) * x[i + j];
-  for (; i < n; ++i) sums[0] += static_cast<double>(x[i]) * x[i];
+  for (; i + 8 <= n; i += 8) {
+    for (int64_t j = 0; j < 8; ++j) sums[j] += static_cast<double>(load(x[i + j])) * load(x[i + j]);
+  }
+  for (; i < n; ++i) sums[0] += static_cast<double>(load(x[i])) * load(x[i]);
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+BOQ_SIMD double squares(const float* x, int64_t n) { return squares_of(x, n); }
+BOQ_SIMD double squares(const Bf16* x, int64_t n) { return squares_of(x, n); }
+
+// The constants of a step, rounded once.
+struct AdamFactors {
+  float inverse_scale, decay, shrink, beta1, beta2, step_size, inverse_root, epsilon;
+};
+
+template <class T>
+inline __attribute__((always_inline)) void adam_block(float* p, const T* g, float* m, float* v, Bf16* half,
+                                                      int64_t n, AdamFactors f) {
+  for (int64_t i = 0; i < n; ++i) {
+    const float gradient = load(g[i]) * f.inverse_scale + f.decay * p[i];
+    m[i] = f.beta1 * m[i] + (1 - f.beta1) * gradient;
+    v[i] = f.beta2 * v[i] + (1 - f.beta2) * gradient * gradient;
+    p[i] = f.shrink * p[i] - f.step_size * m[i] / (std::sqrt(v[i]) * f.inverse_root + f.epsilon);
+  }
+  if (half != nullptr) {
+    for (int64_t i = 0; i < n; ++i) store(half[i], p[i]);
+  }
+}
+BOQ_SIMD void adam(float* p, const float* g, float* m, float* v, Bf16* half, int64_t n, AdamFactors f) {
+  adam_block(p, g, m, v, half, n, f);
+}
+BOQ_SIMD void adam(float* p, const Bf16* g, float* m, float* v, Bf16* half, int64_t n, AdamFactors f) {
+  adam_block(p, g, m, v, half, n, f);
 }
 
 template <class From, class To>
@@ -206,32 +235,31 @@ void relu_dropout_backward_(at::Tensor& grad, const at::Tensor& h, double p) {
 }
 
 void sum_to_bias(const at::Tensor& grad, at::Tensor bias_grad, bool accumulate) {
+  at::Tensor sums;
   if (!grad.is_cpu()) {
-    const at::Tensor sum = grad.sum(1, false, at::kFloat);
-    accumulate ? bias_grad.add_(sum) : bias_grad.copy_(sum);
-    return;
+    sums = grad.sum(1, false, at::kFloat);
+  } else {
+    const int64_t rows = grad.size(1), n = grad.size(2);
+    sums = at::zeros({grad.size(0), n}, at::kFloat);
+    with_elements(grad, [&](auto* data) {
+      for (int64_t row = 0; row < grad.size(0) * rows; ++row)
+        add(sums.mutable_data_ptr<float>() + row / rows * n, data + row * n, n);
+    });
   }
-  const int64_t rows = grad.size(1), n = grad.size(2), stride = bias_grad.stride(0);
-  float* sums = bias_grad.data_ptr<float>();
-  with_elements(grad, [&](auto* data) {
-    for (int64_t k = 0; k < grad.size(0); ++k) {
-      float* sum = sums + k * stride;
-      if (!accumulate) std::fill(sum, sum + n, 0.0f);
-      for (int64_t row = 0; row < rows; ++row) add(sum, data + (k * rows + row) * n, n);
-    }
-  });
+  accumulate ? bias_grad.add_(sums) : bias_grad.copy_(sums);
 }
 
 at::Tensor row_norms(const at::Tensor& rows) {
-  if (!rows.is_cpu()) return at::linalg_vector_norm(rows, 2, at::IntArrayRef{1});
+  if (!rows.is_cpu()) return at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, false, at::kFloat);
   const int64_t heads = rows.size(0), n = rows.size(1), blocks = (n + kBlock - 1) / kBlock;
-  const float* data = rows.const_data_ptr<float>();
   std::vector<double> sums(static_cast<size_t>(heads * blocks));
-  at::parallel_for(0, heads * blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % blocks * kBlock;
-      sums[static_cast<size_t>(i)] = squares(data + i / blocks * n + first, std::min(kBlock, n - first));
-    }
+  with_elements(rows, [&](const auto* data) {
+    at::parallel_for(0, heads * blocks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % blocks * kBlock;
+        sums[static_cast<size_t>(i)] = squares(data + i / blocks * n + first, std::min(kBlock, n - first));
+      }
+    });
   });
   at::Tensor norms = at::empty({heads}, at::kFloat);
   for (int64_t k = 0; k < heads; ++k) {
@@ -240,6 +268,31 @@ at::Tensor row_norms(const at::Tensor& rows) {
     norms.mutable_data_ptr<float>()[k] = static_cast<float>(std::sqrt(sum));
   }
   return norms;
+}
+
+void adam_step(at::Tensor parameters, const at::Tensor& gradients, at::Tensor first, at::Tensor second,
+               at::Tensor half, const AdamStep& step) {
+  const double correction1 = 1 - std::pow(step.beta1, static_cast<double>(step.step));
+  const double correction2 = 1 - std::pow(step.beta2, static_cast<double>(step.step));
+  const AdamFactors factors = {
+      static_cast<float>(1 / step.gradient_scale),
+      static_cast<float>(step.decoupled ? 0 : step.weight_decay),
+      static_cast<float>(step.decoupled ? 1 - step.learning_rate * step.weight_decay : 1),
+      static_cast<float>(step.beta1),
+      static_cast<float>(step.beta2),
+      static_cast<float>(step.learning_rate / correction1),
+      static_cast<float>(1 / std::sqrt(correction2)),
+      static_cast<float>(step.epsilon)};
+  float *p = parameters.data_ptr<float>(), *m = first.data_ptr<float>(), *v = second.data_ptr<float>();
+  Bf16* copy = half.defined() ? static_cast<Bf16*>(half.data_ptr()) : nullptr;
+  with_elements(gradients, [&](const auto* g) {
+    at::parallel_for(0, parameters.numel(), kBlock, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i += 1024) {  // a block's copy is written while it is in the cache
+        const int64_t n = std::min<int64_t>(1024, end - i);
+        adam(p + i, g + i, m + i, v + i, copy == nullptr ? nullptr : copy + i, n, factors);
+      }
+    });
+  });
 }
 
 void copy_row(const void* from, at::ScalarType from_dtype, void* to, at::ScalarType to_dtype, int64_t n,

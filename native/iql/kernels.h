@@ -23,8 +23,22 @@ void relu_dropout_backward_(at::Tensor& grad, const at::Tensor& h, double p);
 /// bias_grad[k, n] := (or +=) sum over the batch of grad[k, b, n].
 void sum_to_bias(const at::Tensor& grad, at::Tensor bias_grad, bool accumulate);
 
-/// Euclidean norm of every row: [K, P] float32 -> [K] float32, summed in double.
+/// Euclidean norm of every row: [K, P] float32 or bfloat16 -> [K] float32, summed in double.
 at::Tensor row_norms(const at::Tensor& rows);
+
+/// What one step of Adam needs besides its tensors.
+struct AdamStep {
+  double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  bool decoupled = false;     ///< AdamW: the parameter shrinks; else decay joins the gradient
+  int64_t step = 1;           ///< counted from 1, for the bias correction
+  double gradient_scale = 1;  ///< the gradient is divided by it
+};
+
+/// One step of Adam over n numbers on the CPU: reads the gradient (float32 or bfloat16), updates parameters
+/// and moments and, where `half` is defined, writes the parameters in bfloat16 too. All in one pass over
+/// memory, which is what bounds it. One-dimensional, contiguous.
+void adam_step(at::Tensor parameters, const at::Tensor& gradients, at::Tensor first, at::Tensor second,
+               at::Tensor half, const AdamStep& step);
 
 /// How a row is changed on its way into a batch: clamp((x - mean) / std, -clip, clip). Null pointers: not at
 /// all.

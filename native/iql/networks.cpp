@@ -59,7 +59,7 @@ Network::Network(NetworkShape shape, int64_t heads, at::Device device, bool half
   }
   add("out", in, shape_.outputs);
   parameters_ = at::zeros({heads_, row_}, at::TensorOptions(at::kFloat).device(device));
-  gradients_ = at::zeros_like(parameters_);
+  gradients_ = at::zeros_like(parameters_, half_ ? at::kBFloat16 : at::kFloat);
   parameters_changed();
 }
 
@@ -84,12 +84,41 @@ void Network::initialise(uint64_t seed, uint64_t id) {
 
 at::ScalarType Network::input_dtype() const { return is_half(layers_[0]) ? at::kBFloat16 : at::kFloat; }
 
-void Network::parameters_changed() {
-  if (!half_) return;
-  if (half_parameters_.defined())
+void Network::parameters_changed(bool half_is_current) {
+  folded_weight_.reset();
+  folded_bias_.reset();
+  if (!half_ || half_is_current) return;
+  if (half_parameters_.defined()) {
     half_parameters_.copy_(parameters_);
-  else
+  } else {
     half_parameters_ = parameters_.to(at::kBFloat16);
+  }
+}
+
+// One product a row of the folded matrix saves one of the first hidden layer; making it costs E rows' worth
+// of those.
+bool Network::is_worth_folding(int64_t rows) const {
+  return !shape_.hidden.empty() && rows > 2 * shape_.width;
+}
+
+void Network::fold() {
+  const auto streams = static_cast<int64_t>(shape_.streams.size());
+  const Layer& first = layers_[shape_.streams.size()];
+  const bool half = is_half(first) && is_half(layers_[0]);
+  const at::Tensor& buffer = half ? half_parameters_ : parameters_;
+  const at::Tensor joined = weight(buffer, first);
+  at::Tensor folded = at::empty({heads_, first.out, streams * shape_.width}, joined.options());
+  at::Tensor shift = bias(parameters_, first).clone();
+  for (int64_t i = 0; i < streams; ++i) {
+    const Layer& projection = layers_[static_cast<size_t>(i)];
+    for (int64_t k = 0; k < heads_; ++k) {
+      const at::Tensor part = joined[k].narrow(1, i * shape_.projection, shape_.projection);
+      folded[k].narrow(1, i * shape_.width, shape_.width).copy_(at::mm(part, weight(buffer, projection)[k]));
+      shift[k].add_(at::mv(part.to(at::kFloat), bias(parameters_, projection)[k]));
+    }
+  }
+  folded_weight_ = folded;
+  folded_bias_ = shift;
 }
 
 at::Tensor Network::weight(const at::Tensor& buffer, const Layer& layer) const {
@@ -109,8 +138,20 @@ at::Tensor Network::product(const at::Tensor& x, const Layer& layer) const {
 }
 
 at::Tensor Network::forward(const std::vector<at::Tensor>& inputs) const {
-  Tape tape;
-  return forward(inputs, {}, tape);
+  if (!folded_weight_.defined()) {
+    Tape tape;
+    return forward(inputs, {}, tape);
+  }
+  at::Tensor h = head_products(at::cat(inputs, 1).to(folded_weight_.scalar_type()).unsqueeze(0),
+                               folded_weight_.transpose(1, 2));
+  bias_relu_dropout_(h, folded_bias_, 0, 0);
+  for (size_t i = shape_.streams.size() + 1; i + 1 < layers_.size(); ++i) {
+    h = product(h, layers_[i]);
+    bias_relu_dropout_(h, bias(parameters_, layers_[i]), 0, 0);
+  }
+  at::Tensor out = product(h, layers_.back()).to(at::kFloat);
+  add_bias_(out, bias(parameters_, layers_.back()));
+  return out;
 }
 
 at::Tensor Network::forward(const std::vector<at::Tensor>& inputs, Dropout dropout, Tape& tape) const {
@@ -165,12 +206,13 @@ void Network::backward_layer(const Layer& layer, const at::Tensor& x, const at::
   for (int64_t k = 0; k < heads_; ++k) {
     at::Tensor to = weights[k];
     const at::Tensor left = g[k].t(), right = rows[rows.size(0) == 1 ? 0 : k];
-    if (accumulate)
+    if (accumulate) {
       to.add_(at::mm(left, right));
-    else if (dtype == at::kFloat)
+    } else if (dtype == to.scalar_type()) {
       at::mm_out(to, left, right);
-    else
+    } else {
       to.copy_(at::mm(left, right));
+    }
   }
   sum_to_bias(g, bias(gradients_, layer), accumulate);
   if (grad_x != nullptr)

@@ -70,10 +70,20 @@ class Network {
   /// `grad` [K, B, outputs].
   void backward(const Tape& tape, const at::Tensor& grad, bool accumulate = false);
 
+  /// Joins the projections with the first hidden layer, both linear up to its ReLU, into one matrix, which
+  /// the forward pass without a tape then uses: for parameters that stay the same over many passes.
+  /// parameters_changed() undoes it.
+  void fold();
+  /// Whether `rows` rows before the next change of parameters repay what fold() costs.
+  bool is_worth_folding(int64_t rows) const;
+
   /// float32 [K, P]. After writing to it call parameters_changed().
   const at::Tensor& parameters() const { return parameters_; }
+  /// [K, P]: float32, or bfloat16 where products are: what they put out is not rounded a second time.
   const at::Tensor& gradients() const { return gradients_; }
-  void parameters_changed();
+  /// bfloat16 copy of the parameters; undefined where products are in float32.
+  const at::Tensor& half_parameters() const { return half_parameters_; }
+  void parameters_changed(bool half_is_current = false);
 
   /// Views of the parameters (of `buffer`, if given: [K, P]) by name: <head>.<layer>.{weight,bias}.
   std::vector<std::pair<std::string, at::Tensor>> named_views(const at::Tensor& buffer) const;
@@ -94,6 +104,8 @@ class Network {
   at::Tensor parameters_;
   at::Tensor gradients_;
   at::Tensor half_parameters_;
+  at::Tensor folded_weight_;  // [K, hidden[0], streams * E]
+  at::Tensor folded_bias_;    // [K, hidden[0]]
 };
 
 }  // namespace boq::iql

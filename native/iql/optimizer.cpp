@@ -6,6 +6,8 @@
 #include <numbers>
 #include <vector>
 
+#include "native/iql/kernels.h"
+
 namespace boq::iql {
 
 double learning_rate_at(const IqlConfig& config, int64_t step, int64_t steps) {
@@ -26,25 +28,33 @@ Adam::Adam(const IqlConfig& config, const Network& network)
 
 void Adam::step(Network& network, const at::Tensor& norms, double learning_rate) {
   ++steps_;
-  // The fused kernels divide the gradient by this, which saves a pass over it.
-  const at::Tensor scales = clip_ > 0 ? ((norms + 1e-6) / clip_).clamp_min(1) : at::Tensor();
+  // Both kernels divide the gradient by this while they read it, which saves a pass over memory.
+  const at::Tensor scales = clip_ > 0 ? ((norms + 1e-6) / clip_).clamp_min(1) : at::ones_like(norms);
   for (int64_t k = 0; k < network.heads(); ++k) {
-    const std::vector<at::Tensor> parameters = {network.parameters()[k]},
-                                  gradients = {network.gradients()[k]}, first = {first_[k]},
-                                  second = {second_[k]},
-                                  steps = {at::full({}, static_cast<double>(steps_), first_.options())};
-    const std::optional<at::Tensor> scale = scales.defined() ? std::optional(scales[k]) : std::nullopt;
-    const auto update = [&](auto&& fused) {
-      fused(parameters, gradients, first, second, {}, steps, learning_rate, beta1_, beta2_, weight_decay_,
-            epsilon_,
-            /*amsgrad=*/false, /*maximize=*/false, scale, std::nullopt);
-    };
-    using Fused = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList, at::TensorList,
-                           at::TensorList, double, double, double, double, double, bool, bool,
-                           const std::optional<at::Tensor>&, const std::optional<at::Tensor>&);
-    update(decoupled_ ? static_cast<Fused>(at::_fused_adamw_) : static_cast<Fused>(at::_fused_adam_));
+    if (first_.is_cpu()) {
+      const at::Tensor half =
+          network.half_parameters().defined() ? network.half_parameters()[k] : at::Tensor();
+      adam_step(network.parameters()[k], network.gradients()[k], first_[k], second_[k], half,
+                {learning_rate, beta1_, beta2_, epsilon_, weight_decay_, decoupled_, steps_,
+                 scales[k].item<double>()});
+    } else {
+      fused_step(network, k, scales[k], learning_rate);
+    }
   }
-  network.parameters_changed();
+  network.parameters_changed(/*half_is_current=*/first_.is_cpu());
+}
+
+void Adam::fused_step(Network& network, int64_t k, const at::Tensor& scale, double learning_rate) {
+  const std::vector<at::Tensor> parameters = {network.parameters()[k]},
+                                gradients = {network.gradients()[k].to(at::kFloat)}, first = {first_[k]},
+                                second = {second_[k]},
+                                steps = {at::full({}, static_cast<double>(steps_), first_.options())};
+  if (decoupled_)
+    at::_fused_adamw_(parameters, gradients, first, second, {}, steps, learning_rate, beta1_, beta2_,
+                      weight_decay_, epsilon_, /*amsgrad=*/false, /*maximize=*/false, scale);
+  else
+    at::_fused_adam_(parameters, gradients, first, second, {}, steps, learning_rate, beta1_, beta2_,
+                     weight_decay_, epsilon_, /*amsgrad=*/false, /*maximize=*/false, scale);
 }
 
 }  // namespace boq::iql

@@ -30,6 +30,8 @@ class Adam {
   void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
+  void fused_step(Network& network, int64_t head, const at::Tensor& scale, double learning_rate);
+
   bool decoupled_ = false;
   double beta1_ = 0.9, beta2_ = 0.999, epsilon_ = 1e-8, weight_decay_ = 0, clip_ = 0;
   at::Tensor first_;

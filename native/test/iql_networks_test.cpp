@@ -131,6 +131,19 @@ TEST_CASE("networks: dropout keeps its share, rescales, and is a function of its
   CHECK(a.gt(0).eq(c.gt(0)).to(at::kFloat).mean().item<double>() == doctest::Approx(0.82).epsilon(0.01));
 }
 
+TEST_CASE("networks: folding the projections changes rounding only, until the parameters change") {
+  Network network({{"state", "action"}, 9, 12, {20, 8}, 1}, 2, at::kCPU, false);
+  network.initialise(1, 0);
+  const std::vector<at::Tensor> inputs = {noise({16, 9}, 2), noise({16, 9}, 3)};
+  const at::Tensor plain = network.forward(inputs);
+  network.fold();
+  const at::Tensor folded = network.forward(inputs);
+  CHECK(relative_error(folded, plain) < 1e-6);
+  network.parameters().mul_(0.5);
+  network.parameters_changed();
+  CHECK(relative_error(network.forward(inputs), folded) > 0.1);
+}
+
 TEST_CASE("networks: bfloat16 products stay close to float32") {
   NetworkShape shape{{"state", "action"}, 256, 512, {512, 64}, 1};
   Network exact(shape, 1, at::kCPU, false), quick(shape, 1, at::kCPU, true);

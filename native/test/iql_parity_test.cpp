@@ -38,6 +38,7 @@ TEST_CASE("IQL parity: fifty steps of the PyTorch reference, report by report") 
   fill(learner.q(), file, "q.");
   fill(learner.v(), file, "v.");
   learner.target().parameters().copy_(learner.q().parameters());
+  learner.target_changed();
 
   const at::Tensor rows = file.tensor("rows"), reports = file.tensor("reports");
   double worst_early = 0, worst = 0;

@@ -1,0 +1,114 @@
+// Times IQL's gradient step and the scorer. Reads work from stdin and answers each line with one line of
+// JSON, so that a driver can take turns with another implementation:
+//   boq_bench_iql DATA [--precision P] [--heads K] [--threads N] [--device D]
+//   steps N   N gradient steps of the paper's networks, sampling included
+//   score N   N calls of the scorer for one state and three candidates
+// DATA is an embedding folder, for example from make_data.py.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <string>
+
+#include "native/core/device.h"
+#include "native/iql/scorer.h"
+#include "native/iql/trainer.h"
+#include "native/iql/transitions.h"
+
+namespace {
+
+using namespace boq;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Processor time of all threads: meaningful also where other processes share the machine.
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+struct Options {
+  std::filesystem::path data;
+  std::string precision = "bfloat16";
+  std::string device = "cpu";
+  int64_t heads = 1;
+  int threads = cpu_share();
+};
+
+int run(const Options& options) {
+  const c10::NoGradGuard no_grad;
+  const auto device = parse_device(options.device);
+  const auto data = iql::Transitions::load({options.data});
+  const auto split = iql::split_of(data, 0);
+  const Json settings = {{"preset", "paper"}, {"precision", options.precision}, {"heads", options.heads}};
+  const auto config = iql::resolve_config(
+      settings, {static_cast<int64_t>(split.training.size()), split.training_success_rate});
+  iql::Iql learner(config, data.width, device);
+  const iql::Sampler sampler(data, split.training, {}, config, device, learner.q().input_dtype());
+  std::shared_ptr<iql::Scorer> scorer;
+  std::string work;
+  for (int64_t count = 0; std::cin >> work >> count;) {
+    if (work == "score" && !scorer) {
+      const auto folder =
+          std::filesystem::temp_directory_path() / ("boq-bench-" + std::to_string(::getpid()));
+      Json quick = settings;
+      quick.update({{"steps", 1}, {"validationFraction", 0}});
+      iql::train({{options.data}, folder, options.device, quick, false}, nullptr, CancelFlag());
+      scorer = iql::Scorer::load(folder, options.device);
+      std::filesystem::remove_all(folder);
+    }
+    const at::Tensor row = at::randn({1, data.width}), rows = at::randn({3, data.width}),
+                     owner = at::zeros({3}, at::kInt);
+    const double cpu = cpu_seconds();
+    const auto start = Clock::now();
+    double loss = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      if (work == "steps")
+        loss = learner.step(sampler.batch(learner.steps_done())).loss_q;
+      else
+        scorer->score({row, row, rows, owner});
+    }
+    std::printf(
+        "{\"work\": \"%s\", \"count\": %ld, \"seconds\": %.4f, \"cpuSeconds\": %.4f, \"threads\": %d, "
+        "\"lossQ\": %.6g}\n",
+        work.c_str(), static_cast<long>(count), seconds_since(start), cpu_seconds() - cpu,
+        at::get_num_threads(), loss);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: %s DATA [--precision P] [--heads K] [--threads N] [--device D] < work\n",
+                 argv[0]);
+    return 2;
+  }
+  Options options;
+  options.data = argv[1];
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string key = argv[i], value = argv[i + 1];
+    if (key == "--precision") options.precision = value;
+    if (key == "--heads") options.heads = std::stoi(value);
+    if (key == "--threads") options.threads = std::stoi(value);
+    if (key == "--device") options.device = value;
+  }
+  try {
+    at::set_num_threads(options.threads);
+    return run(options);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s: %s\n", error_code_name(error.code()), error.what());
+    return 1;
+  }
+}
