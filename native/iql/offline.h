@@ -1,7 +1,10 @@
-// What held-out episodes say about a Q-function.
+// What held-out episodes say about a Q-function. Every figure stands beside what V alone or the step number
+// alone reaches: a Q that only counts steps must show up as such.
 #pragma once
 
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "native/iql/iql.h"
 #include "native/iql/trainer.h"
@@ -13,11 +16,36 @@ namespace boq::iql {
 /// empty.
 double area_under_curve(std::span<const float> scores, std::span<const uint8_t> positive);
 
-/// A quick look during training: over at most `limit` evenly spaced transitions of `held_out`, how well Q, V
-/// and the step number alone tell successful episodes from others, and the mean squared error of Q as a
-/// discounted return. Keys validation/{q_auc,v_auc,q_mse,q_mean,v_mean}; none where there is nothing to
-/// measure.
-Metrics quick_evaluation(const Iql& learner, const Transitions& data, const std::vector<int64_t>& held_out,
-                         const Sampler& sampler, int64_t limit = 2048);
+/// Spearman's rank correlation, ties at their mean rank; NaN where one side is constant.
+double rank_correlation(std::span<const float> a, std::span<const float> b);
+
+/// Mean |mean score - share of positives| over `bins` bins of equal size, by rising score.
+double calibration_error(std::span<const float> scores, std::span<const uint8_t> positive, int bins = 10);
+
+/// The non-decreasing step function of the scores with the smallest squared error (pool adjacent violators),
+/// as its corners (score, chance): between corners it is interpolated, outside it is constant.
+std::vector<std::pair<double, double>> isotonic_fit(std::span<const float> scores,
+                                                    std::span<const uint8_t> positive);
+double isotonic_value(const std::vector<std::pair<double, double>>& corners, double score);
+
+/// Values of the online networks on held-out transitions.
+struct HeldOut {
+  std::vector<int64_t> transitions;
+  std::vector<float> q, v, spread;             ///< of the executed action
+  std::vector<std::vector<float>> candidates;  ///< Q of everything that was offered, in its order
+};
+
+/// `limit`: evenly spaced transitions at most, whole otherwise.
+HeldOut measure_held_out(const Iql& learner, const std::vector<int64_t>& held_out, const Transitions& data,
+                         const Sampler& sampler, bool with_candidates, int64_t limit);
+
+/// A quick look during training: validation/{q_auc,v_auc,q_mse,q_mean,v_mean} over at most 2,048 transitions.
+Metrics quick_metrics(const HeldOut& values, const Transitions& data, double gamma);
+
+/// The whole picture, as the offline.json of a model folder; docs/data-formats.md describes the fields.
+Json offline_report(const HeldOut& values, const Transitions& data, double gamma);
+
+/// A map of Q to the chance of success, for config.json: {"kind": "isotonic", "q": [...], "success": [...]}.
+Json calibration_map(const HeldOut& values, const Transitions& data);
 
 }  // namespace boq::iql

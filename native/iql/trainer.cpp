@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kModelVersion = 1;
+constexpr int64_t kQuickLook = 2048;     // held-out transitions measured while training goes on
+constexpr int64_t kWholeLook = 200'000;  // and at its end
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -163,8 +165,9 @@ class Run {
 
  private:
   void measure() {
-    for (const auto& [name, value] : quick_evaluation(*learner_, data_, split_.validation, *sampler_))
-      metrics_[name] = value;
+    const HeldOut values =
+        measure_held_out(*learner_, split_.validation, data_, *sampler_, false, kQuickLook);
+    for (const auto& [name, value] : quick_metrics(values, data_, config_.gamma)) metrics_[name] = value;
   }
 
   // A folder must never show the model of one run with the checkpoint of another.
@@ -184,6 +187,9 @@ class Run {
                          {"transitions", source.transitions},
                          {"episodes", source.episodes},
                          {"successRate", source.success_rate}});
+    const HeldOut held_out =
+        measure_held_out(*learner_, split_.validation, data_, *sampler_, true, kWholeLook);
+    write_text(out_ / "offline.json", offline_report(held_out, data_, config_.gamma).dump(2) + "\n");
     const Json config = {{"version", kModelVersion},
                          {"kind", "iql"},
                          {"width", data_.width},
@@ -201,7 +207,8 @@ class Run {
                            {"validationTransitions", split_.validation.size()},
                            {"trainingSuccessRate", split_.training_success_rate}}},
                          {"steps", learner_->steps_done()},
-                         {"metrics", metrics_}};
+                         {"metrics", metrics_},
+                         {"calibration", calibration_map(held_out, data_)}};
     write_text(out_ / "config.json", config.dump(2) + "\n");
   }
 

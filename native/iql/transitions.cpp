@@ -403,12 +403,12 @@ Batch Sampler::batch_of(std::span<const int64_t> transitions, int64_t step) cons
     }
     batch.mask = batch.mask.to(device_);
   }
-  if (config_.conservative > 0) add_candidates(batch, transitions);
+  if (config_.conservative > 0) batch.candidates = candidates_of(transitions);
   if (config_.ranking > 0) add_pairs(batch, step);
   return batch;
 }
 
-void Sampler::add_candidates(Batch& batch, std::span<const int64_t> transitions) const {
+Batch::Candidates Sampler::candidates_of(std::span<const int64_t> transitions) const {
   std::vector<int64_t> state, action, task, group, chosen;
   for (size_t i = 0; i < transitions.size(); ++i) {
     const auto t = static_cast<size_t>(transitions[i]);
@@ -420,10 +420,9 @@ void Sampler::add_candidates(Batch& batch, std::span<const int64_t> transitions)
       group.push_back(static_cast<int64_t>(i));
     }
   }
-  batch.candidates = {rows(data_.states, standardisers_.state, state),
-                      rows(data_.actions, standardisers_.action, action),
-                      rows(data_.tasks, standardisers_.task, task), at::tensor(group).to(device_),
-                      at::tensor(chosen).to(device_)};
+  return {rows(data_.states, standardisers_.state, state), rows(data_.actions, standardisers_.action, action),
+          rows(data_.tasks, standardisers_.task, task), at::tensor(group).to(device_),
+          at::tensor(chosen).to(device_)};
 }
 
 // Of every state and task that was met with actions of different return, each action against the next better

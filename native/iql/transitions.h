@@ -121,11 +121,12 @@ class Sampler {
   Batch batch(int64_t step) const;
   /// The batch of given transitions.
   Batch batch_of(std::span<const int64_t> transitions, int64_t step) const;
+  /// All candidates that were offered in the given transitions.
+  Batch::Candidates candidates_of(std::span<const int64_t> transitions) const;
 
  private:
   at::Tensor rows(const RowStore& store, const Standardiser& standardiser,
                   std::span<const int64_t> ids) const;
-  void add_candidates(Batch& batch, std::span<const int64_t> transitions) const;
   void add_pairs(Batch& batch, int64_t step) const;
   void find_pairs();
 

@@ -1,0 +1,109 @@
+// The trainer as a plain program, for machines without Node:
+//   boq_train --data DIR [--data DIR ...] --out DIR [--device D] [--threads N] [--resume] [name=value ...]
+// `name=value` is any setting of native/iql/config.h in camelCase, for example preset=paper tau=0.8
+// hidden=[512,64]. Progress goes to stderr, the summary as one line of JSON to stdout. Ctrl-C saves and
+// stops. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+#include <ATen/Parallel.h>
+
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+#include "native/core/device.h"
+#include "native/iql/trainer.h"
+
+namespace {
+
+using namespace boq;
+
+CancelFlag interrupted;
+
+struct Arguments {
+  iql::TrainRequest request;
+  int threads = cpu_share();
+};
+
+Json value_of(const std::string& text) {
+  const Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return parsed.is_discarded() ? Json(text) : parsed;  // a bare word is a string
+}
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const auto next = [&] {
+      if (++i == argc) throw std::invalid_argument(word + " needs a value");
+      return std::string(argv[i]);
+    };
+    if (word == "--data") {
+      arguments.request.data.emplace_back(next());
+    } else if (word == "--out") {
+      arguments.request.out = next();
+    } else if (word == "--device") {
+      arguments.request.device = next();
+    } else if (word == "--threads") {
+      arguments.threads = std::stoi(next());
+    } else if (word == "--resume") {
+      arguments.request.resume = true;
+    } else if (const auto equals = word.find('='); equals != std::string::npos && word[0] != '-') {
+      arguments.request.config[word.substr(0, equals)] = value_of(word.substr(equals + 1));
+    } else {
+      throw std::invalid_argument("unknown argument " + word);
+    }
+  }
+  if (arguments.request.data.empty() || arguments.request.out.empty())
+    throw std::invalid_argument("--data and --out are needed");
+  if (arguments.threads < 1) throw std::invalid_argument("--threads must be at least 1");
+  return arguments;
+}
+
+void print_progress(const iql::TrainProgress& progress) {
+  const auto metric = [&](const char* name) {
+    const auto found = progress.metrics.find(name);
+    return found == progress.metrics.end() ? 0.0 : found->second;
+  };
+  const double left =
+      static_cast<double>(progress.steps - progress.step) / std::max(1e-9, progress.steps_per_second);
+  std::fprintf(stderr,
+               "\rstep %ld of %ld, %.1f/s, %.0f s left, loss of Q %.5f, of V %.5f, mean Q %.3f, V %.3f   ",
+               static_cast<long>(progress.step), static_cast<long>(progress.steps), progress.steps_per_second,
+               left, metric("loss/q"), metric("loss/v"), metric("value/q_mean"), metric("value/v_mean"));
+}
+
+int run(const Arguments& arguments) {
+  at::set_num_threads(arguments.threads);
+  const iql::TrainSummary summary = iql::train(arguments.request, print_progress, interrupted);
+  const Json json = {{"steps", summary.steps},
+                     {"stopped", summary.stopped},
+                     {"seconds", summary.seconds},
+                     {"metrics", summary.metrics},
+                     {"parameters", {{"q", summary.q_parameters}, {"v", summary.v_parameters}}}};
+  std::fprintf(stderr, "\n");
+  std::printf("%s\n", json.dump().c_str());
+  return summary.stopped ? 130 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGINT, [](int) { interrupted.cancel(); });
+  std::signal(SIGTERM, [](int) { interrupted.cancel(); });
+  try {
+    return run(parse(argc, argv));
+  } catch (const Error& error) {
+    std::fprintf(stderr, "\n%s: %s\n", error_code_name(error.code()), error.what());
+    return 1;
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(
+        stderr,
+        "%s\nusage: boq_train --data DIR [--data DIR ...] --out DIR [--device D] [--threads N] [--resume] "
+        "[name=value ...]\n",
+        error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "\n%s: %s\n", error_code_name(ErrorCode::kTorch), error.what());
+    return 1;
+  }
+}
