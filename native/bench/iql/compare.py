@@ -1,0 +1,126 @@
+"""IQL's gradient step, ours and PyTorch's, taking turns on one machine in one run.
+
+    npm run bench:iql -- [--width 2048] [--threads 2] [--rounds 5] [--steps 20] [--device cpu] [--append]
+
+Needs a Python with torch, numpy and safetensors, and the C++ benchmark:
+    cmake -S . -B build-cmake/bench -DBOQ_BUILD_ADDON=OFF -DBOQ_BUILD_BENCH=ON && cmake --build build-cmake/bench
+
+Prints a table in Markdown; --append adds it to docs/benchmarks/iql.md. Processor time stands beside wall time because
+it stays meaningful where other programs share the machine.
+"""
+
+import argparse
+import json
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parent.parent.parent
+SIDES = {
+    "this package, bfloat16": ("ours", ["--precision", "bfloat16"]),
+    "this package, float32": ("ours", ["--precision", "float32"]),
+    "PyTorch, eager (after CORL eeeeef2)": ("torch", ["--variant", "eager"]),
+    "PyTorch, fused Adam, bfloat16 autocast": ("torch", ["--variant", "fused"]),
+}
+
+
+def machine():
+    name = platform.processor() or platform.machine()
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        models = [line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        name = f"{len(models)} cores of {models[0]}"
+    return name
+
+
+def floor(width, batch=128):
+    """Arithmetic of one step in GFLOP, and the memory traffic of Adam in MB."""
+
+    def net(streams):
+        sizes = [1024 * streams, 1024, 1024, 512, 256, 128, 64, 1]
+        hidden = sum(a * b for a, b in zip(sizes, sizes[1:]))
+        return streams * width * 1024, hidden
+
+    flops, parameters = 0, 0
+    for streams in (3, 2):
+        projections, hidden = net(streams)
+        # Forward twice (once for targets), gradients of all weights, gradients of the hidden layers' inputs.
+        flops += 2 * batch * (3 * projections + 4 * hidden)
+        parameters += projections + hidden
+    return flops / 1e9, 28 * parameters / 1e6
+
+
+class Side:
+    def __init__(self, name, command):
+        self.name, self.wall, self.cpu = name, [], []
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def steps(self, count):
+        self.process.stdin.write(f"steps {count}\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.name} ended; its message is above")
+        return json.loads(line)
+
+    def measure(self, count):
+        answer = self.steps(count)
+        self.wall.append(1000 * answer["seconds"] / count)
+        self.cpu.append(1000 * answer["cpuSeconds"] / count)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--width", type=int, default=2048)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--append", action="store_true")
+    options = parser.parse_args()
+    found = sorted(ROOT.glob("build-cmake/*/native/bench/boq_bench_iql"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        sys.exit("boq_bench_iql is not built; the command stands at the top of native/bench/iql/compare.py")
+    with tempfile.TemporaryDirectory() as folder:
+        make = [sys.executable, str(HERE / "make_data.py"), folder, "--width", str(options.width)]
+        subprocess.run([*make, "--transitions", "10000"], check=True)
+        common = ["--threads", str(options.threads), "--device", options.device]
+        programs = {"ours": [str(found[-1]), folder], "torch": [sys.executable, str(HERE / "torch_side.py"), folder]}
+        sides = [Side(name, [*programs[kind], *extra, *common]) for name, (kind, extra) in SIDES.items()]
+        for side in sides:
+            side.steps(5)
+        for _ in range(options.rounds):
+            for side in sides:
+                side.measure(options.steps)
+        for side in sides:
+            side.process.stdin.close()
+            side.process.wait()
+    base = statistics.median(sides[0].wall), statistics.median(sides[0].cpu)
+    gflop, megabytes = floor(options.width)
+    lines = [
+        f"Width {options.width}, batch 128, {options.threads} threads, {machine()}; {options.rounds} rounds of "
+        f"{options.steps} steps, taking turns. Arithmetic {gflop:.1f} GFLOP and {megabytes:.0f} MB of Adam traffic a step.",
+        "",
+        "| | ms a step, median (range) | processor ms a step | ratio, wall | ratio, processor |",
+        "|---|---|---|---|---|",
+    ]
+    for side in sides:
+        wall, cpu = statistics.median(side.wall), statistics.median(side.cpu)
+        lines.append(
+            f"| {side.name} | {wall:.1f} ({min(side.wall):.1f} to {max(side.wall):.1f}) | {cpu:.1f} "
+            f"| {wall / base[0]:.2f} | {cpu / base[1]:.2f} |"
+        )
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if options.append:
+        path = ROOT / "docs" / "benchmarks" / "iql.md"
+        old = path.read_text() if path.exists() else "# IQL's gradient step\n\nMade by `npm run bench:iql -- --append`.\n"
+        path.write_text(f"{old}\n{text}")
+
+
+if __name__ == "__main__":
+    main()
