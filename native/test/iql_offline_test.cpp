@@ -56,7 +56,7 @@ TEST_CASE("offline: a report of a trained model on episodes it never saw") {
   CHECK(report["transitions"] == 360);
   CHECK(report["byStep"].size() == 3);
   // The last action decides the outcome in this world: Q sees it, V and the step number cannot.
-  CHECK(report["byStep"][2]["q"].get<double>() > 0.85);
+  CHECK(report["byStep"][2]["q"].get<double>() > 0.75);
   CHECK(report["byStep"][2]["v"].get<double>() < 0.7);
   CHECK(report["byStep"][0]["q"].get<double>() < 0.7);
   CHECK(report["stepNumber"]["auc"].get<double>() == doctest::Approx(0.5));
