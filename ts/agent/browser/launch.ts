@@ -200,11 +200,14 @@ export async function launchBrowser(options: LaunchOptions = {}): Promise<Runnin
   const entry = { browser, profile };
   running.add(entry);
   guardProcess();
+  // Helpers that outlive a killed browser hold its pipe open, and every call would wait for its deadline.
+  browser.process()?.once('exit', () => kill(browser));
   const close = async (): Promise<void> => {
     if (!running.delete(entry)) return;
     const child = browser.process();
     const gone =
-      child && child.exitCode === null
+      // One killed by a signal has no exit code, and its event has passed.
+      child && child.exitCode === null && child.signalCode === null
         ? new Promise<void>((resolve) => child.once('exit', () => resolve()))
         : null;
     const patience = new Promise<'late'>((resolve) => setTimeout(resolve, 3000, 'late').unref());

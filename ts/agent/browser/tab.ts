@@ -122,6 +122,8 @@ export class Tab {
   async closesWith(error: unknown): Promise<boolean> {
     if (this.closed) return true;
     if (this.crashed || !/(Session|Target) closed/.test(String((error as Error)?.message))) return false;
+    // A tab does not close apart from a browser that is gone.
+    if (!this.page.browser().connected) return false;
     const closed = new Promise<void>((resolve) => this.page.once('close', () => resolve()));
     await within(closed, this.#limits.callMs, 'the tab to close');
     return true;
