@@ -111,7 +111,8 @@ struct AdamFactors {
 };
 
 template <class T>
-inline __attribute__((always_inline)) void adam_block(float* p, const T* g, float* m, float* v, Bf16* half,
+inline __attribute__((always_inline)) void adam_block(float* __restrict p, const T* __restrict g,
+                                                      float* __restrict m, float* __restrict v, Bf16* half,
                                                       int64_t n, AdamFactors f) {
   for (int64_t i = 0; i < n; ++i) {
     const float gradient = load(g[i]) * f.inverse_scale + f.decay * p[i];

@@ -12,6 +12,7 @@
 
 #include "native/core/device.h"
 #include "native/iql/trainer.h"
+#include "native/tools/passive_wait.h"
 
 namespace {
 
@@ -88,6 +89,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  wait_passively(argv);
   std::signal(SIGINT, [](int) { interrupted.cancel(); });
   std::signal(SIGTERM, [](int) { interrupted.cancel(); });
   try {

@@ -11,6 +11,7 @@ it stays meaningful where other programs share the machine.
 
 import argparse
 import json
+import os
 import pathlib
 import platform
 import statistics
@@ -57,7 +58,10 @@ def floor(width, batch=128):
 class Side:
     def __init__(self, name, command):
         self.name, self.wall, self.cpu = name, [], []
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # Both sides: threads that spin while they wait would measure who else uses the machine.
+        environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
 
     def steps(self, count):
         self.process.stdin.write(f"steps {count}\n")

@@ -18,6 +18,7 @@
 #include "native/iql/scorer.h"
 #include "native/iql/trainer.h"
 #include "native/iql/transitions.h"
+#include "native/tools/passive_wait.h"
 
 namespace {
 
@@ -90,6 +91,7 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  wait_passively(argv);
   if (argc < 2) {
     std::fprintf(stderr, "usage: %s DATA [--precision P] [--heads K] [--threads N] [--device D] < work\n",
                  argv[0]);
