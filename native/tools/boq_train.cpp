@@ -11,8 +11,8 @@
 #include <string>
 
 #include "native/core/device.h"
+#include "native/core/passive_wait.h"
 #include "native/iql/trainer.h"
-#include "native/tools/passive_wait.h"
 
 namespace {
 

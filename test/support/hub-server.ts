@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 export const commit = 'c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00';
 
@@ -14,6 +15,8 @@ export interface Fault {
   status?: number;
   headers?: Record<string, string>;
   breakAfter?: number;
+  /** Bytes that the client has kept: the connection breaks when they have reached `breakAfter`, not while they travel. */
+  kept?: () => Promise<number>;
   /** Sends these bytes instead of the file's. */
   instead?: Buffer;
   /** Sends the whole file whatever range was asked for. */
@@ -126,6 +129,12 @@ export class HubServer {
       response.end(body);
       return;
     }
-    response.write(body.subarray(0, fault.breakAfter), () => response.destroy());
+    response.write(body.subarray(0, fault.breakAfter));
+    void this.#breakWhenKept(response, start + fault.breakAfter, fault.kept);
+  }
+
+  async #breakWhenKept(response: ServerResponse, bytes: number, kept?: () => Promise<number>): Promise<void> {
+    while (!response.destroyed && kept !== undefined && (await kept()) < bytes) await nextTurn();
+    response.destroy();
   }
 }

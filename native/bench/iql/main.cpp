@@ -15,10 +15,10 @@
 #include <string>
 
 #include "native/core/device.h"
+#include "native/core/passive_wait.h"
 #include "native/iql/scorer.h"
 #include "native/iql/trainer.h"
 #include "native/iql/transitions.h"
-#include "native/tools/passive_wait.h"
 
 namespace {
 
