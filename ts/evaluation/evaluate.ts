@@ -47,6 +47,8 @@ export interface EvaluateOptions extends EpisodeOptions {
 export interface EvaluatedWith extends OpenModel {
   /** Why this model should gain nothing; null for the method itself. */
   control: string | null;
+  /** What a margin `auto` stands for with this model. Default: chosen for it on validation seeds. */
+  margin?: number;
 }
 
 export interface EvaluateSummary {
@@ -136,7 +138,6 @@ class Evaluation {
 
   /** Every selector with every model it needs; margins left open are chosen here. */
   async #contestants(run: FolderRun, source: EpisodeSource): Promise<Contestant[]> {
-    const { signal, onProgress } = this.#options;
     const contestants: Contestant[] = [];
     for (const { text, spec, isAuto } of this.#specs) {
       const plain = isAuto ? null : createSelector(spec);
@@ -146,17 +147,7 @@ class Evaluation {
         continue;
       }
       for (const model of this.#models) {
-        const chosenMargin = isAuto
-          ? await validateMargin({
-              stage: this.#stage,
-              validation: this.#validation,
-              model,
-              source,
-              folder: join(run.folder, 'validation', model.id),
-              ...(signal ? { signal } : {}),
-              ...(onProgress ? { onProgress } : {}),
-            })
-          : null;
+        const chosenMargin = isAuto ? await this.#margin(run, source, model) : null;
         const selector =
           chosenMargin === null
             ? createSelector(spec)
@@ -167,6 +158,20 @@ class Evaluation {
       }
     }
     return contestants;
+  }
+
+  async #margin(run: FolderRun, source: EpisodeSource, model: EvaluatedWith): Promise<number> {
+    if (model.margin !== undefined) return model.margin;
+    const { signal, onProgress } = this.#options;
+    return validateMargin({
+      stage: this.#stage,
+      validation: this.#validation,
+      model,
+      source,
+      folder: join(run.folder, 'validation', model.id),
+      ...(signal ? { signal } : {}),
+      ...(onProgress ? { onProgress } : {}),
+    });
   }
 
   /** All contestants meet a task and seed one after the other, so that an interrupted run compares like with like. */

@@ -14,6 +14,7 @@ import { train } from '../learning/train.js';
 import type { NativeTrainConfig } from '../native/surface.js';
 import { collect } from './collect.js';
 import { type EvaluatedWith, evaluate } from './evaluate.js';
+import { keptMargin } from './margin.js';
 import { constantModel, ModelSet } from './models.js';
 import type { PlanFault, PlanProgress } from './runner.js';
 import type { SeedRange } from './stage.js';
@@ -47,6 +48,7 @@ export interface Experiment extends PolicyChoice {
   selectors: readonly string[];
   /**
    * Selectors measured with models that must gain nothing: trained on shuffled rewards, or the same for everything.
+   * A margin `auto` of a shuffled control is the one that was chosen for the training it belongs to.
    * An empty list leaves that control out.
    */
   controls: { shuffled: readonly string[]; constant: readonly string[] };
@@ -155,6 +157,7 @@ class Conductor {
     for (const question of questions) {
       const { part } = question;
       runs.push(await this.#evaluate(part, question, own, selectors, models));
+      await Promise.all(shuffled.map((control, index) => this.#takeMargin(control, models[index]!)));
       for (const [kind, chosen, control] of [
         ['shuffled', controls.shuffled, shuffled],
         ['constant', controls.constant, [constant]],
@@ -168,6 +171,15 @@ class Conductor {
       }
     }
     return runs;
+  }
+
+  /**
+   * A control overrides as readily as the method that it is compared with: left to itself on validation seeds, a
+   * worthless Q would choose never to override, and so gain nothing whatever it is worth.
+   */
+  async #takeMargin(control: EvaluatedWith, { folder }: EvaluatedWith): Promise<void> {
+    const margin = folder === null ? null : await keptMargin(folder);
+    if (margin !== null) control.margin = margin;
   }
 
   async #collect(out: string, seed: number, seeds: SeedRange): Promise<void> {
