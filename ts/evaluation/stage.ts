@@ -143,7 +143,7 @@ export function episodeKeys(stage: Stage, choice: Pick<EpisodeKey, 'selector' | 
 export async function withBrowser<T>(stage: Stage, work: (source: EpisodeSource) => Promise<T>): Promise<T> {
   const pool = new BrowserPool({
     size: stage.workers,
-    headless: !stage.headed,
+    headless: stage.headed ? false : 'shell',
     viewport: stage.benchmark.defaults.viewport,
   });
   try {
