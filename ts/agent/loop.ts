@@ -236,7 +236,8 @@ class EpisodeRun {
     onEvent?.({ type: 'step', step, record });
     await afterStep?.(record);
     this.#spend([...decided.usage, ...usage]);
-    this.#history.push({ action: chosen.action, thought: chosen.thought, note: chosen.note, result });
+    const { action, thought, note } = chosen;
+    this.#history.push({ action, thought, note, result, screenshot: observation.screenshot });
     return this.#endAfter(step + 1, chosen.action, verdict);
   }
 
@@ -341,7 +342,7 @@ class EpisodeRun {
     if (typeof description !== 'string') return { grounding: null, point: null, miss: null, usage: [] };
     const { localizer } = this.#options;
     const found = await localizer.locate(description, observation, this.#signal);
-    const usage = found.usage ? [found.usage] : [];
+    const { usage = [] } = found;
     if (!found.found)
       return { grounding: null, point: null, miss: { ok: false, message: found.message }, usage };
     const { point, element } = found;

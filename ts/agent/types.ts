@@ -71,6 +71,8 @@ export interface HistoryEntry {
   thought: string;
   note: string;
   result: ActionResult;
+  /** The page before it. */
+  screenshot?: Screenshot;
 }
 
 /** What a proposer is asked. */
@@ -109,8 +111,8 @@ export interface Localizer {
     observation: Observation,
     signal?: AbortSignal,
   ): Promise<
-    | { found: true; point: Point; element: string; usage?: Usage }
-    | { found: false; message: string; usage?: Usage }
+    | { found: true; point: Point; element: string; usage?: Usage[] }
+    | { found: false; message: string; usage?: Usage[] }
   >;
 }
 

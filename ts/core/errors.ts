@@ -47,6 +47,18 @@ export const hostErrorCodes = [
   'BOQ_LOCALIZER',
   'BOQ_TOKENIZER',
   'BOQ_HUB',
+  'BOQ_VLM_ENDPOINT',
+  'BOQ_VLM_KEY',
+  'BOQ_VLM_QUOTA',
+  'BOQ_VLM_MODEL',
+  'BOQ_VLM_VISION',
+  'BOQ_VLM_UNREACHABLE',
+  'BOQ_VLM_TLS',
+  'BOQ_VLM_BUSY',
+  'BOQ_VLM_CONTEXT',
+  'BOQ_VLM_REQUEST',
+  'BOQ_VLM_ANSWER',
+  'BOQ_BUDGET',
 ] as const;
 
 /** Every code that a BoqError can have. */
