@@ -183,6 +183,13 @@ export {
   newestEmbeddedRun,
   type TrainingData,
 } from './learning/training-data.js';
+export {
+  pythonReference,
+  type VerifyOutcome,
+  type VerifyResult,
+  verify,
+  verifyLimits,
+} from './learning/verify.js';
 export { buildInfo } from './native/load.js';
 export { Scorer, type ScorerOptions } from './native/scorer.js';
 export type {

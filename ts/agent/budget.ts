@@ -16,6 +16,7 @@ export const defaultPrices: Readonly<Record<string, Price>> = {
   'qwen2.5-vl-3b': { input: 0.1, output: 0.4 },
 };
 
+/** Limits of a budget; one left out does not bind. */
 export interface BudgetLimits {
   maxUsd?: number;
   /** Input and output together. */
@@ -25,6 +26,7 @@ export interface BudgetLimits {
   prices?: Readonly<Record<string, Price>>;
 }
 
+/** Counts what calls cost, and says when a limit is reached. */
 export class Budget {
   readonly #limits: BudgetLimits;
   readonly #prices: Readonly<Record<string, Price>>;

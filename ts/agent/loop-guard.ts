@@ -3,11 +3,13 @@ import { createHash } from 'node:crypto';
 import type { Action } from '../store/types.js';
 import type { Observation } from './types.js';
 
+/** When repetition counts as a circle. */
 export interface LoopGuardOptions {
   /** Times that one action may be taken in one state before the episode ends; default 4. */
   stopAfter?: number;
 }
 
+/** Notices when an episode goes round in circles. */
 export class LoopGuard {
   readonly #stopAfter: number;
   readonly #taken = new Map<string, number>();

@@ -16,6 +16,7 @@ import { createPolicy } from './policy/registry.js';
 import { createSelector } from './selectors/registry.js';
 import type { Critic, Localizer, Observation, ProposeRequest, Proposer, Selector, Verdict } from './types.js';
 
+/** One task for the agent. */
 export interface AgentOptions {
   /** Where the task begins. */
   url: string;
@@ -58,6 +59,7 @@ export interface AgentOptions {
   afterStep?: NonNullable<RunEpisodeOptions['afterStep']>;
 }
 
+/** How the task ended, and where its trace lies. */
 export interface AgentSummary {
   /** Absolute path of the run. */
   run: string;
@@ -147,6 +149,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentSummary> {
   });
 }
 
+/** What the first step would ask and offer, with nothing carried out. */
 export interface AgentPreview {
   /** What the page looks like to the agent. */
   observation: Observation;

@@ -64,6 +64,7 @@ export const hostErrorCodes = [
 /** Every code that a BoqError can have. */
 export type BoqErrorCode = (typeof nativeErrorCodes)[number] | (typeof hostErrorCodes)[number];
 
+/** What an error carries beside its message. */
 export interface BoqErrorOptions extends ErrorOptions {
   /** Plain JSON with the facts behind the message, for programs. */
   details?: Record<string, unknown>;

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 
+/** What a draw depends on: equal keys give equal draws. */
 export type RandomKey = readonly (string | number)[];
 
 /** A deterministic source of uniform numbers in [0, 1). Successive draws come from counter-mode SHA-256. */
@@ -19,6 +20,7 @@ export function hashUniform(key: RandomKey): number {
   return Number(digest.readBigUInt64BE(0) >> 11n) / 2 ** 53;
 }
 
+/** Draws that depend on their key alone, not on order or workers. */
 export function randomSource(key: RandomKey): RandomSource {
   let counter = 0;
   const next = (): number => hashUniform([...key, counter++]);

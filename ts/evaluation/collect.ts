@@ -6,6 +6,7 @@ import { FolderRun } from '../store/run.js';
 import { type PlanFault, runPlan } from './runner.js';
 import { describeRun, type EpisodeOptions, episodeKeys, resolveStage, withBrowser } from './stage.js';
 
+/** Which episodes are collected, and where to. */
 export interface CollectOptions extends EpisodeOptions {
   /** Run folder to begin or to continue. */
   out: string;
@@ -15,6 +16,7 @@ export interface CollectOptions extends EpisodeOptions {
   critic?: { critic: Critic; generation: string };
 }
 
+/** What a collection has played. */
 export interface CollectSummary {
   /** Absolute path of the run. */
   run: string;

@@ -29,6 +29,7 @@ import {
   validateMargin,
 } from './validation.js';
 
+/** Which selectors are compared, with which models, on which episodes. */
 export interface EvaluateOptions extends EpisodeOptions {
   /** Run folder to begin or to continue. */
   out: string;
@@ -44,6 +45,7 @@ export interface EvaluateOptions extends EpisodeOptions {
   validation?: ValidationOptions;
 }
 
+/** A model to evaluate with, and its part in the comparison. */
 export interface EvaluatedWith extends OpenModel {
   /** Why this model should gain nothing; null for the method itself. */
   control: string | null;
@@ -51,6 +53,7 @@ export interface EvaluatedWith extends OpenModel {
   margin?: number;
 }
 
+/** What an evaluation has found. */
 export interface EvaluateSummary {
   /** Absolute path of the run. */
   run: string;

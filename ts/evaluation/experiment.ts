@@ -20,6 +20,7 @@ import type { PlanFault, PlanProgress } from './runner.js';
 import type { SeedRange } from './stage.js';
 import type { ValidationOptions } from './validation.js';
 
+/** A policy, and its temperature where it samples. */
 export interface PolicyChoice {
   policy: string;
   temperature?: number;
@@ -56,6 +57,7 @@ export interface Experiment extends PolicyChoice {
   references: readonly PolicyChoice[];
 }
 
+/** Where an experiment lies and what it runs on; none of it changes its figures. */
 export interface ExperimentOptions {
   /** Prefix of all folders: runs/NAME-..., models/NAME... */
   name: string;
@@ -70,6 +72,7 @@ export interface ExperimentOptions {
   onProgress?: (progress: ExperimentProgress) => void;
 }
 
+/** How far the current stage is. */
 export interface ExperimentProgress {
   /** What is being done, e.g. 'collect demo-train'. Changes from stage to stage. */
   stage: string;
@@ -78,6 +81,7 @@ export interface ExperimentProgress {
   note: string;
 }
 
+/** What an experiment leaves. */
 export interface ExperimentResult {
   /** Folders of the evaluation runs, for a report. */
   runs: string[];

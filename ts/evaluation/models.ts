@@ -23,6 +23,7 @@ export interface OpenModel {
   trainingTasks: string[];
 }
 
+/** The embedder that a set of models shares. */
 export interface ModelSetOptions {
   /** Checkpoint folder of the embedder that the models were trained on. */
   embedder: string;

@@ -28,6 +28,7 @@ export interface Results {
   selectors: Record<string, SelectorSummary>;
 }
 
+/** A model as results.json names it. */
 export interface EvaluatedModel {
   /** Model folder as given; the name of a control that needs none. */
   path: string;

@@ -46,6 +46,7 @@ export interface RunPlanOptions {
   onProgress?: (progress: PlanProgress) => void;
 }
 
+/** How far a plan of episodes is. */
 export interface PlanProgress {
   /** Episodes committed, those of earlier sittings included. */
   done: number;
@@ -57,6 +58,7 @@ export interface PlanProgress {
   faults: number;
 }
 
+/** An episode that was given up, and why. */
 export interface PlanFault {
   key: EpisodeKey;
   error: unknown;

@@ -30,6 +30,7 @@ export interface EvaluationRow {
 /** What the interval speaks about; see statistics.ts. */
 export type Estimand = 'unseen-seeds' | 'unseen-tasks';
 
+/** One selector's row: success, steps, and its paired difference to the baseline. */
 export interface SelectorSummary {
   episodes: number;
   successes: number;

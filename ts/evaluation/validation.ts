@@ -25,6 +25,7 @@ import {
   withBrowser,
 } from './stage.js';
 
+/** Episodes and margins that a margin is chosen on and from. */
 export interface ValidationOptions {
   /** Task names and @sets; default: the evaluated tasks. */
   tasks?: readonly string[];
@@ -103,6 +104,7 @@ export async function validateMargin(options: ValidateMarginOptions): Promise<nu
   return margin;
 }
 
+/** Which model, on which validation episodes. */
 export interface ChooseMarginOptions extends Omit<EpisodeOptions, 'seeds' | 'repeats'> {
   model: OpenModel;
   /** Run folder for the validation episodes. */

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { BoqError } from '../core/errors.js';
 
+/** A vector and how many tokens it took. */
 export interface CachedVector {
   /** [width] float32. */
   vector: Float32Array;
@@ -26,10 +27,12 @@ export interface CacheCounts {
 const defaultMaxBytes = 16 * 2 ** 30;
 const prefixBytes = 4;
 
+/** Where the cache lies unless told otherwise. */
 export function defaultCacheFolder(env: NodeJS.ProcessEnv = process.env): string {
   return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'boq', 'embeddings');
 }
 
+/** Vectors by content on disk, shared by processes; kill -9 loses at most the last writes. */
 export class ContentCache implements AsyncDisposable {
   readonly #database: RootDatabase<Buffer, Buffer>;
   readonly counts: CacheCounts = { hits: 0, misses: 0 };

@@ -19,6 +19,7 @@ export interface CriticState {
   signal?: AbortSignal;
 }
 
+/** A candidate action as the critic reads it. */
 export interface CriticCandidate {
   action: Action;
   thought: string;
@@ -31,6 +32,7 @@ export interface CriticStep {
   scores(): Promise<StepScores>;
 }
 
+/** What the critic needs of an embedder. */
 export interface CriticEmbedder extends BatchEmbedder {
   readonly path: string;
   readonly fingerprint: string;

@@ -35,6 +35,7 @@ export interface RunSource {
   screenshot(episode: EpisodeRecord, name: string): Promise<Uint8Array>;
 }
 
+/** How a run is embedded. */
 export interface EmbedRunOptions {
   /** Element type of the stored rows. */
   storage?: 'float32' | 'bfloat16';
@@ -47,6 +48,7 @@ export interface EmbedRunOptions {
   onProgress?: (progress: EmbedProgress) => void;
 }
 
+/** How far an embedding is. */
 export interface EmbedProgress {
   /** Steps read, of all. */
   steps: number;
@@ -61,6 +63,7 @@ export interface EmbedProgress {
   secondsLeft: number;
 }
 
+/** What an embedding leaves. */
 export interface EmbedRunResult {
   folder: string;
   manifest: EmbeddingManifest;

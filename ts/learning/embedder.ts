@@ -18,6 +18,7 @@ import { type EmbedderProfile, fingerprintOf, hashCheckpoint, readPixelLimits } 
 import { type Piece, templateVersion } from './templates.js';
 import { PromptTokenizer } from './tokenizer.js';
 
+/** Which checkpoint, where, and how its hidden states become one vector. */
 export interface EmbedderOptions {
   /** Checkpoint folder in the Hugging Face layout. */
   path: string;
@@ -47,6 +48,7 @@ export interface EmbedRequest {
   images?: readonly ImageInput[];
 }
 
+/** Vectors, one row an item, and what they took. */
 export interface EmbedResult extends NativeEmbedResult {
   /** Requests that the cache answered. */
   cached: number;

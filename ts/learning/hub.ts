@@ -15,6 +15,7 @@ import { hubCacheFolder, resolveCheckpoint } from './checkpoints.js';
 import { HubClient, type HubSettings, hubFailure, refusal } from './hub-requests.js';
 import { type RemoteFile, transfer } from './hub-transfer.js';
 
+/** What to fetch, from where, and how patiently. */
 export interface PullOptions {
   /** Branch, tag or commit. */
   revision?: string;
@@ -27,6 +28,7 @@ export interface PullOptions {
   settings?: Partial<HubSettings>;
 }
 
+/** What will be fetched, told before the first large file. */
 export interface PullPlan {
   id: string;
   commit: string;
@@ -38,6 +40,7 @@ export interface PullPlan {
   presentBytes: number;
 }
 
+/** Where the checkpoint lies. */
 export interface PullResult extends PullPlan {
   /** The snapshot's folder: a checkpoint in the Hugging Face layout. */
   folder: string;

@@ -8,6 +8,7 @@ import type { NativeTrainConfig } from '../native/surface.js';
 
 type Value = number | string | boolean | number[];
 
+/** A hyper-parameter of training: its name, kind, range and meaning. */
 export interface HyperParameter {
   /** The key in config.json. */
   name: string;
@@ -18,6 +19,7 @@ export interface HyperParameter {
   help: string;
 }
 
+/** All hyper-parameters, as the command line and the documentation list them. */
 export const hyperParameters: readonly HyperParameter[] = [
   { name: 'seed', kind: 'integer', low: 0, help: 'of initialisation, sampling, dropout and shuffling' },
   { name: 'steps', kind: 'integer', low: 1, help: 'gradient steps; by data where not given, paper: 50,000' },
@@ -120,6 +122,7 @@ export const hyperParameters: readonly HyperParameter[] = [
 
 /** `default` is what measurement recommends, `paper` the paper to the letter; docs/method.md has the differences. */
 export const presets = ['default', 'paper'] as const;
+/** A named set of hyper-parameters. */
 export type Preset = (typeof presets)[number];
 
 /**

@@ -9,6 +9,7 @@ import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { BoqError } from '../core/errors.js';
 
+/** Everything that a vector depends on. Vectors of different profiles must not meet. */
 export interface EmbedderProfile {
   /** sha256 over the checkpoint's configuration, tokenizer and weights. */
   model: string;

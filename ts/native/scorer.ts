@@ -4,6 +4,7 @@ import { checkDevice, checkPath } from './check.js';
 import { loadAddon } from './load.js';
 import type { AddonScorer, NativeScoreBatch, NativeScorerInfo, NativeScores } from './surface.js';
 
+/** Which Q-function, and where it runs. */
 export interface ScorerOptions {
   /** Model folder, as training writes it. */
   path: string;

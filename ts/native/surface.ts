@@ -54,6 +54,7 @@ export interface NativeEmbedItem {
   images: NativeImage[];
 }
 
+/** What an embedder is and where it runs. */
 export interface NativeEmbedderInfo {
   width: number;
   layers: number;
@@ -104,6 +105,7 @@ export interface NativeTrainSummary {
   parameters: { q: number; v: number };
 }
 
+/** What a Q-function is and where it runs. */
 export interface NativeScorerInfo {
   /** Width of the embeddings the model was trained on. */
   width: number;

@@ -2,6 +2,7 @@
 import type { Estimand, SelectorSummary } from '../evaluation/summary.js';
 import type { Action, EpisodeRecord, Point, StepScores } from '../store/types.js';
 
+/** Everything that the page shows. */
 export interface ReportData {
   title: string;
   /** ISO time of writing. */

@@ -20,6 +20,7 @@ import { exists, type Facts, readEpisodes, readJson, readLines } from './folders
 import { significant } from './format.js';
 import { type ChosenExample, selectExamples } from './select-examples.js';
 
+/** What a report covers. */
 export interface ReportOptions {
   /** Run folders (collected, evaluated) and model folders, in any order. */
   paths: readonly string[];

@@ -6,6 +6,7 @@ import type { ReportData } from './data.js';
 import { loadReport, type ReportOptions } from './load.js';
 import { renderReport } from './page.js';
 
+/** Where a report lies, and what it shows. */
 export interface WrittenReport {
   path: string;
   bytes: number;

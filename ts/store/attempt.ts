@@ -13,6 +13,7 @@ export type EpisodeEnd = Pick<
   'outcome' | 'reward' | 'rawReward' | 'answer' | 'finalObservation'
 >;
 
+/** A picture of a step, encoded. */
 export interface Image {
   bytes: Uint8Array;
   format: 'png' | 'webp' | 'jpeg';

@@ -13,6 +13,7 @@ const shapes: readonly [RegExp, string][] = [
   [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@]*):[^\s/@]+@/gi, `$1:${mark}@`],
 ];
 
+/** Replaces secrets in what is about to be written. */
 export type Masker = (text: string) => string;
 
 /** Values of environment variables whose names say that they are secret. */

@@ -48,6 +48,7 @@ export interface RunStore {
   steps(record: EpisodeRecord): Promise<StepRecord[]>;
 }
 
+/** What a run is, when it begins. */
 export interface CreateRun {
   kind: RunRecord['kind'];
   /** Every resolved option that shapes the episodes. */
@@ -57,6 +58,7 @@ export interface CreateRun {
   gitCommit?: string | null;
 }
 
+/** How a run is written. */
 export interface StoreOptions {
   /** Values that must not be written, beside those of environment variables with telling names. */
   secrets?: readonly string[];
@@ -71,6 +73,7 @@ export const volatileOptions: ReadonlySet<string> = new Set([
   'modelPaths',
 ]);
 
+/** A run on disk: episodes with their steps and pictures, committed whole. */
 export class FolderRun implements RunStore {
   /** Absolute path. */
   readonly folder: string;

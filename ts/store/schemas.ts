@@ -60,6 +60,7 @@ const candidate = record({
   note: text,
 });
 
+/** JSON schemas of all files of a run. */
 export const schemas = {
   run: record({
     version,

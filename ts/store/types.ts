@@ -45,12 +45,14 @@ export interface Selection {
   evidence?: { [key: string]: Json };
 }
 
+/** CSS pixels from the top left corner of the viewport. */
 export interface Point {
   /** CSS pixels of the viewport, origin at its top left. */
   x: number;
   y: number;
 }
 
+/** Where on the page an action takes place, and how that was found. */
 export interface Grounding {
   localizer: string;
   point: Point;
@@ -65,6 +67,7 @@ export interface ActionResult {
   message: string;
 }
 
+/** What calls took: tokens, time, money. */
 export interface Usage {
   purpose: 'policy' | 'picker' | 'localizer' | 'judge' | 'embedder';
   model: string;
@@ -114,6 +117,7 @@ export const outcomes = [
   'stuck',
   'budget',
 ] as const;
+/** How an episode ended. */
 export type Outcome = (typeof outcomes)[number];
 
 /** What makes an episode the same episode, whoever runs it and however often. */

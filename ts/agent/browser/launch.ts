@@ -10,6 +10,7 @@ import { BoqError } from '../../core/errors.js';
 import { recordedBrowser } from '../../core/setup-paths.js';
 import { Targets } from './targets.js';
 
+/** Which browser is started, and how. */
 export interface LaunchOptions {
   /** Path of the browser; otherwise BOQ_BROWSER, the one that set-up found, the system's Chrome or Chromium, Puppeteer's own download. */
   executablePath?: string;

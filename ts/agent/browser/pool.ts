@@ -8,6 +8,7 @@ import { BoqError } from '../../core/errors.js';
 import { type LaunchOptions, launchBrowser, type RunningBrowser } from './launch.js';
 import { BrowserSession, type SessionOptions } from './session.js';
 
+/** The browser and its sessions. */
 export interface PoolOptions extends LaunchOptions, SessionOptions {
   /** Sessions that may be out at once. */
   size: number;

@@ -17,6 +17,7 @@ import type { RunningBrowser } from './launch.js';
 import { type ScreenshotSettings, Tab, type TabLimits } from './tab.js';
 import type { Targets } from './targets.js';
 
+/** What a session shows and allows. */
 export interface SessionOptions {
   viewport?: { width: number; height: number; deviceScaleFactor?: number };
   screenshot?: ScreenshotSettings;

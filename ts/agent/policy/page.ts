@@ -9,6 +9,7 @@ import { readInstruction } from './instruction.js';
 import { type Option, rankOptions } from './options.js';
 import { readSituation } from './situation.js';
 
+/** How the page policy orders its candidates. */
 export interface PagePolicyOptions {
   /** `best-first` puts the own best candidate first and samples the others; `sampled` draws all of them. */
   order?: 'best-first' | 'sampled';
@@ -33,6 +34,9 @@ export function thoughtOf(option: Option): string {
   return option.facts.map(({ phrase }) => phrase).join(' and ');
 }
 
+/**
+ * The page policy: proposes from what the page shows, without any model. Frozen: its weights are not tuned on benchmarks.
+ */
 export class PagePolicy implements Proposer {
   readonly name: string;
   readonly #bestFirst: boolean;

@@ -4,6 +4,7 @@ import { nearestNames } from '../../core/nearest.js';
 import type { Proposer } from '../types.js';
 import { PagePolicy } from './page.js';
 
+/** Settings that policies take by name. */
 export interface PolicySettings {
   /** Of policies that sample; their own default where left out. */
   temperature?: number;

@@ -6,6 +6,7 @@ import { BoqError } from '../../core/errors.js';
 import type { Candidate, Usage } from '../../store/types.js';
 import type { Selector, SelectRequest } from '../types.js';
 
+/** Chooses among numbered candidates and says why. */
 export interface Picker {
   /** Becomes part of the selector's name. */
   readonly name: string;
