@@ -99,6 +99,18 @@ export {
   type PolicyChoice,
   runExperiment,
 } from './evaluation/experiment.js';
+export { LoopBudget, type LoopLimits, parseLimits } from './evaluation/loop/budget.js';
+export { type CurvePoint, readCurve } from './evaluation/loop/curve.js';
+export {
+  type IterateOptions,
+  type IterateResult,
+  type LoopPlan,
+  type LoopProgress,
+  type LoopStages,
+  paperLoop,
+  runLoop,
+} from './evaluation/loop/iterate.js';
+export { RealStages } from './evaluation/loop/stages.js';
 export { keptMargin } from './evaluation/margin.js';
 export {
   constantModel,

@@ -136,6 +136,17 @@ export function reportData(): ReportData {
         ],
       },
     ],
+    loops: [
+      {
+        name: 'loop',
+        path: '/loops/loop',
+        points: [
+          { generation: -1, trained: 0, successRate: 0.6, standardError: 0.05, episodes: 100, margin: null },
+          { generation: 0, trained: 500, successRate: 0.7, standardError: 0.05, episodes: 100, margin: 0.1 },
+          { generation: 1, trained: 700, successRate: 0.8, standardError: 0.04, episodes: 100, margin: 0.1 },
+        ],
+      },
+    ],
     trainings: [
       {
         name: 'model',

@@ -81,7 +81,7 @@ describe('report page', () => {
   });
 
   it('stays a page when there is only a training to show', () => {
-    const data = { ...reportData(), evaluations: [], examples: [], collections: [] };
+    const data = { ...reportData(), evaluations: [], examples: [], collections: [], loops: [] };
     const document = rendered(data);
     expect(text(document, 'section h2')).to.deep.equal(['Training model', 'Where the figures come from']);
   });

@@ -129,6 +129,23 @@ describe('runPlan', () => {
       expect(offered.get(name.replace('first', 'random'))).to.equal(candidates);
   });
 
+  it('begins no further episode once told so, and goes on later', async () => {
+    const run = await open('until');
+    let left = 5;
+    const seen: number[] = [];
+    const faults = await play(run, new FakeSource(), {
+      until: () => left-- <= 0,
+      onStep: (record: StepRecord) => seen.push(record.index),
+    });
+    expect(faults).to.deep.equal([]);
+    const records = [];
+    for await (const record of run.records()) records.push(record);
+    expect(records).to.have.length(5);
+    expect(seen).to.have.length(records.reduce((sum, { steps }) => sum + steps, 0));
+    await play(run, new FakeSource());
+    expect((await run.committed()).size).to.equal(12);
+  });
+
   it('plays only what is not committed yet', async () => {
     const run = await open('resume');
     await play(run, new FakeSource(), { plan: plan(12).slice(0, 5) });

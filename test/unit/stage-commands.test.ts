@@ -1,8 +1,9 @@
-/** Wrong usage of collect, evaluate and agent: exit code 2, and the nearest right word. */
+/** Wrong usage of collect, evaluate, iterate and agent: exit code 2, and the nearest right word. */
 import { expect } from 'chai';
 import { main as agent } from '../../ts/cli/agent.js';
 import { main as collect } from '../../ts/cli/collect.js';
 import { main as evaluate } from '../../ts/cli/evaluate.js';
+import { main as iterate } from '../../ts/cli/iterate.js';
 
 /** Runs a command with its stderr caught. */
 async function told(main: (argv: readonly string[]) => Promise<number>, ...argv: string[]) {
@@ -56,6 +57,11 @@ describe('wrong usage', () => {
       [...miniwob, '--selectors', 'first', '--estimand', 'all'],
       'unseen-tasks',
     ],
+    ['an unknown setting of training', iterate, [...miniwob, '--train', 'tua=0.7'], 'tau'],
+    ['a setting of training out of range', iterate, [...miniwob, '--train', 'tau=2'], 'from 0.001'],
+    ['a budget without a unit', iterate, [...miniwob, '--budget', '5'], '90min'],
+    ['validation on seeds of training', iterate, [...miniwob, '--validation-seeds', '1-2'], 'apart'],
+    ['a loop with an unknown rule', iterate, [...miniwob, '--selector', 'best'], 'best-of-q'],
     ['a page without a task', agent, ['--url', 'example.org'], '--task'],
     ['an unknown rule for the agent', agent, ['--selector', 'best'], 'best-of-q'],
   ] as const) {

@@ -9,7 +9,7 @@ import type { Estimand } from '../evaluation/summary.js';
 import { findCheckpoint } from './checkpoint.js';
 import { integerOption, listOption, rangeOption, runCommand } from './command.js';
 import { addEpisodeOptions, type EpisodeFlags, episodeOptions, reportFaults } from './episode-options.js';
-import { type Progress, startProgress } from './progress.js';
+import { stageBars } from './progress.js';
 
 interface EvaluateFlags extends EpisodeFlags {
   selectors: string[];
@@ -103,25 +103,6 @@ export function main(argv: readonly string[]): Promise<number> {
     },
     argv,
   );
-}
-
-/** One bar for each stage, in turn. */
-function stageBars(quiet: boolean): {
-  show(stage: string, total: number, done: number, note: string): void;
-  stop(): void;
-} {
-  let current: { stage: string; bar: Progress } | null = null;
-  return {
-    show(stage, total, done, note) {
-      if (current?.stage !== stage) {
-        current?.bar.stop();
-        current = { stage, bar: startProgress(stage, total, { quiet }) };
-      }
-      current.bar.setTotal(total);
-      current.bar.update(done, note);
-    },
-    stop: () => current?.bar.stop(),
-  };
 }
 
 async function openModels(set: ModelSet, { model, control }: EvaluateFlags): Promise<EvaluatedWith[]> {

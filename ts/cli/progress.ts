@@ -78,3 +78,22 @@ function plainLines(label: string, total: number, stream: NodeJS.WriteStream): P
     },
   };
 }
+
+/** One bar for each stage, in turn. */
+export function stageBars(quiet: boolean): {
+  show(stage: string, total: number, done: number, note: string): void;
+  stop(): void;
+} {
+  let current: { stage: string; bar: Progress } | null = null;
+  return {
+    show(stage, total, done, note) {
+      if (current?.stage !== stage) {
+        current?.bar.stop();
+        current = { stage, bar: startProgress(stage, total, { quiet }) };
+      }
+      current.bar.setTotal(total);
+      current.bar.update(done, note);
+    },
+    stop: () => current?.bar.stop(),
+  };
+}

@@ -3,6 +3,7 @@ import { createSelector } from '../agent/selectors/registry.js';
 import type { Critic } from '../agent/types.js';
 import { BoqError } from '../core/errors.js';
 import { FolderRun } from '../store/run.js';
+import type { Usage } from '../store/types.js';
 import { type PlanFault, runPlan } from './runner.js';
 import { describeRun, type EpisodeOptions, episodeKeys, resolveStage, withBrowser } from './stage.js';
 
@@ -14,6 +15,10 @@ export interface CollectOptions extends EpisodeOptions {
   selector?: string;
   /** For selectors that need scores: the critic and the name of its generation. */
   critic?: { critic: Critic; generation: string };
+  /** Asked before each episode: true begins no further one. The run can be continued later. */
+  until?: () => boolean;
+  /** What each step cost, as it is recorded. */
+  onUsage?: (usage: readonly Usage[]) => void;
 }
 
 /** What a collection has played. */
@@ -28,6 +33,8 @@ export interface CollectSummary {
   played: number;
   seconds: number;
   faults: PlanFault[];
+  /** False where `until` ended the run before its last episode. */
+  complete: boolean;
 }
 
 /**
@@ -63,6 +70,8 @@ export async function collect(options: CollectOptions): Promise<CollectSummary> 
       plan,
       source,
       ...(options.signal ? { signal: options.signal } : {}),
+      ...(options.until ? { until: options.until } : {}),
+      ...(options.onUsage ? { onStep: ({ usage }) => options.onUsage?.(usage) } : {}),
       onProgress: (progress) => {
         played = progress.played;
         options.onProgress?.({ ...progress, stage: 'collect' });
@@ -79,5 +88,6 @@ export async function collect(options: CollectOptions): Promise<CollectSummary> 
   }
   const seconds = (performance.now() - started) / 1000;
   const successRate = episodes === 0 ? 0 : successes / episodes;
-  return { run: run.folder, episodes, successes, successRate, steps, played, seconds, faults };
+  const complete = episodes + faults.length >= plan.length;
+  return { run: run.folder, episodes, successes, successRate, steps, played, seconds, faults, complete };
 }

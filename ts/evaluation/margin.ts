@@ -145,11 +145,16 @@ export async function readMargin(model: string, conditions: MarginConditions): P
 
 /** The margin kept in a model folder, whatever it was chosen under; null where none was chosen yet. */
 export async function keptMargin(model: string): Promise<number | null> {
+  return (await keptRecord(model))?.margin ?? null;
+}
+
+/** As {@link keptMargin}, with everything that the sweep showed. */
+export async function keptRecord(model: string): Promise<MarginRecord | null> {
   const text = await readFile(join(model, fileName), 'utf8').catch(() => null);
   if (text === null) return null;
   try {
-    const { version, margin } = JSON.parse(text) as MarginRecord;
-    return version === 1 && margin >= 0 ? margin : null;
+    const record = JSON.parse(text) as MarginRecord;
+    return record.version === 1 && record.margin >= 0 ? record : null;
   } catch {
     return null;
   }

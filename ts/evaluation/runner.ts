@@ -8,7 +8,7 @@ import { BoqError, type BoqErrorCode, isBoqError } from '../core/errors.js';
 import { type RandomSource, randomSource } from '../core/random.js';
 import { keyName } from '../store/keys.js';
 import type { RunStore } from '../store/run.js';
-import type { EpisodeKey, EpisodeRecord } from '../store/types.js';
+import type { EpisodeKey, EpisodeRecord, StepRecord } from '../store/types.js';
 
 /** One episode to play. `key.selector` is the selector's name. */
 export interface PlannedEpisode {
@@ -43,6 +43,9 @@ export interface RunPlanOptions {
   /** Pause before the first retry; doubles with each. Default 500. */
   retryMs?: number;
   signal?: AbortSignal;
+  /** Asked before each episode: true begins no further one, and those that run are played to their end. */
+  until?: () => boolean;
+  onStep?: (record: StepRecord) => void;
   onProgress?: (progress: PlanProgress) => void;
 }
 
@@ -93,7 +96,7 @@ export function episodeRandom(runSeed: number, { task, seed, repeat }: EpisodeKe
 
 /**
  * Plays what is left of the plan.
- * @returns the episodes given up; empty where all are committed
+ * @returns the episodes given up; empty where all are committed, or where `until` ended the plan early
  * @throws BOQ_ABORTED after the running episodes were left; faults that no retry can mend
  */
 export async function runPlan(options: RunPlanOptions): Promise<PlanFault[]> {
@@ -142,7 +145,7 @@ class PlanRun {
 
   async #work(queue: IterableIterator<PlannedEpisode>): Promise<void> {
     for (const planned of queue) {
-      if (this.#stop.signal.aborted) return;
+      if (this.#stop.signal.aborted || this.#options.until?.()) return;
       try {
         const record = await this.#attempts(planned);
         this.#faultsInARow = 0;
@@ -181,7 +184,7 @@ class PlanRun {
   }
 
   #attempt({ key, selector, critic }: PlannedEpisode, fresh: boolean): Promise<EpisodeRecord> {
-    const { run, source, proposer, localizer, n, limits } = this.#options;
+    const { run, source, proposer, localizer, n, limits, onStep } = this.#options;
     const { signal } = this.#stop;
     const play = async (episode: Episode): Promise<EpisodeRecord> => {
       const writer = await run.begin(key, { instruction: episode.instruction, startUrl: episode.startUrl });
@@ -197,6 +200,7 @@ class PlanRun {
           random: episodeRandom(run.record.seed, key),
           recorder: writer,
           signal,
+          ...(onStep ? { afterStep: async (record) => onStep(record) } : {}),
         });
         const { record, counts } = await writer.commit(end);
         return counts ? record : ((await run.find(key)) ?? record);

@@ -1,4 +1,5 @@
 /** What a report shows, already read and computed; pages, plots and the terminal only draw it. */
+import type { CurvePoint } from '../evaluation/loop/curve.js';
 import type { Estimand, SelectorSummary } from '../evaluation/summary.js';
 import type { Action, EpisodeRecord, Point, StepScores } from '../store/types.js';
 
@@ -10,6 +11,7 @@ export interface ReportData {
   evaluations: Evaluation[];
   collections: Collection[];
   trainings: Training[];
+  loops: LearningLoop[];
   examples: Example[];
   provenance: Provenance[];
 }
@@ -48,6 +50,13 @@ export interface Collection {
   successes: number;
   transitions: number;
   byTask: { task: string; episodes: number; successes: number }[];
+}
+
+/** A self-improving loop: success on validation seeds as the training data grows. */
+export interface LearningLoop {
+  name: string;
+  path: string;
+  points: CurvePoint[];
 }
 
 export interface Training {

@@ -2,6 +2,7 @@
 import { basename, join, resolve } from 'node:path';
 import sharp from 'sharp';
 import { BoqError } from '../core/errors.js';
+import { readCurve } from '../evaluation/loop/curve.js';
 import { readResults } from '../evaluation/results.js';
 import { groupBy } from '../evaluation/summary.js';
 import { type FolderRun, openRun } from '../store/run.js';
@@ -22,7 +23,7 @@ import { type ChosenExample, selectExamples } from './select-examples.js';
 
 /** What a report covers. */
 export interface ReportOptions {
-  /** Run folders (collected, evaluated) and model folders, in any order. */
+  /** Run folders (collected, evaluated), model folders and folders of loops, in any order. */
   paths: readonly string[];
   title?: string;
   /** Episodes shown step by step for each evaluation, default 4. */
@@ -60,6 +61,9 @@ export async function loadReport(options: ReportOptions): Promise<ReportData> {
     evaluations: comparisons.map(({ evaluation }) => evaluation),
     collections: await Promise.all(collected.map(loadCollection)),
     trainings: await Promise.all(models.map((path, index) => loadTraining(path, configs[index]!))),
+    loops: await Promise.all(
+      folders.loops.map(async (path) => ({ name: basename(path), path, points: await readCurve(path) })),
+    ),
     examples: examples.flat(),
     provenance: await Promise.all([
       ...[...folders.evaluated, ...collected].map(runProvenance),
@@ -69,15 +73,18 @@ export async function loadReport(options: ReportOptions): Promise<ReportData> {
 }
 
 interface Folders {
+  loops: string[];
   evaluated: string[];
   collected: string[];
   models: string[];
 }
 
 async function classify(paths: readonly string[]): Promise<Folders> {
-  const folders: Folders = { evaluated: [], collected: [], models: [] };
+  const folders: Folders = { loops: [], evaluated: [], collected: [], models: [] };
   for (const path of new Set(paths.map((given) => resolve(given)))) {
-    if (await exists(join(path, 'run.json'))) {
+    if (await exists(join(path, 'loop.json'))) {
+      folders.loops.push(path);
+    } else if (await exists(join(path, 'run.json'))) {
       const { kind } = (await openRun(path)).record;
       (kind === 'evaluate' ? folders.evaluated : folders.collected).push(path);
     } else if (await exists(join(path, 'config.json'))) {
@@ -85,8 +92,8 @@ async function classify(paths: readonly string[]): Promise<Folders> {
     } else {
       throw new BoqError(
         'BOQ_RUN_INVALID',
-        `Expected a run folder (with run.json) or a model folder (with config.json) at ${path}; it has neither. ` +
-          'Give the --out folder of collect.js, evaluate.js or train.js.',
+        `Expected a run folder (with run.json), a model folder (with config.json) or a loop's folder (with loop.json) ` +
+          `at ${path}; it has none of them. Give the --out folder of collect.js, evaluate.js, train.js or iterate.js.`,
       );
     }
   }

@@ -3,10 +3,18 @@
  * our own style sheet and the SVG that our own plots drew.
  */
 import { renderToString } from 'preact-render-to-string';
-import type { Collection, Evaluation, EvaluationEntry, Provenance, ReportData, Training } from './data.js';
+import type {
+  Collection,
+  Evaluation,
+  EvaluationEntry,
+  LearningLoop,
+  Provenance,
+  ReportData,
+  Training,
+} from './data.js';
 import { ExampleView } from './examples.js';
 import { decimal, integer, interval, percent, points } from './format.js';
-import { collectionPlot, curvePlot, differencePlot, taskPlot } from './plots.js';
+import { collectionPlot, curvePlot, differencePlot, learningPlot, taskPlot } from './plots.js';
 import { styles } from './styles.js';
 
 /** The whole document. Nothing in it is executed or fetched: the policy forbids both. */
@@ -42,6 +50,9 @@ function Document({ data }: { data: ReportData }) {
           {data.evaluations.map((evaluation, index) => (
             <EvaluationView evaluation={evaluation} id={`evaluation-${index}`} />
           ))}
+          {data.loops.map((loop, index) => (
+            <LoopView loop={loop} id={`loop-${index}`} />
+          ))}
           {data.examples.length > 0 && <Examples data={data} />}
           {data.trainings.map((training, index) => (
             <TrainingView training={training} id={`training-${index}`} />
@@ -60,6 +71,7 @@ function Document({ data }: { data: ReportData }) {
 function Contents({ data }: { data: ReportData }) {
   const links = [
     ...data.evaluations.map((evaluation, index) => [`evaluation-${index}`, evaluationTitle(evaluation)]),
+    ...data.loops.map((loop, index) => [`loop-${index}`, `Loop ${loop.name}`]),
     ...(data.examples.length > 0 ? [['examples', 'Examples']] : []),
     ...data.trainings.map((training, index) => [`training-${index}`, `Training ${training.name}`]),
     ...data.collections.map((collection, index) => [`collection-${index}`, `Episodes ${collection.name}`]),
@@ -265,6 +277,19 @@ const curveTitles: Readonly<Record<string, string>> = {
   'validation/v_mean': 'Held-out episodes: mean of V',
   'validation/q_mse': 'Held-out episodes: squared error of Q',
 };
+
+function LoopView({ loop, id }: { loop: LearningLoop; id: string }) {
+  return (
+    <section id={id} aria-labelledby={`${id}-title`}>
+      <h2 id={`${id}-title`}>Loop {loop.name}</h2>
+      <p class="lead">
+        Each point is a model trained on everything collected up to then, measured on validation seeds. Where
+        the margin was chosen on the same seeds, the point flatters slightly.
+      </p>
+      <Plot caption="Success against training episodes" svg={learningPlot(loop)} />
+    </section>
+  );
+}
 
 function TrainingView({ training, id }: { training: Training; id: string }) {
   return (

@@ -6,7 +6,7 @@
 import * as Plot from '@observablehq/plot';
 import { parseHTML } from 'linkedom';
 import { wilsonInterval } from '../evaluation/statistics.js';
-import type { Collection, Evaluation, Training } from './data.js';
+import type { Collection, Evaluation, LearningLoop, Training } from './data.js';
 
 const fontSize = '12px';
 const width = 1040;
@@ -139,6 +139,36 @@ export function collectionPlot(collection: Collection): string {
       Plot.ruleY(rows, { y: 'task', x1: 'low', x2: 'high', strokeWidth: 1.5, stroke: 'currentColor' }),
     ],
   });
+}
+
+/** Success on validation seeds against training episodes, with Wilson's interval; the policy alone as a line. */
+export function learningPlot({ points }: LearningLoop): string {
+  const rows = points
+    .filter(({ generation }) => generation >= 0)
+    .map(({ generation, trained, successRate, episodes }) => {
+      const [low, high] = wilsonInterval(Math.round(successRate * episodes), episodes);
+      return { generation, trained, rate: 100 * successRate, low: 100 * low, high: 100 * high };
+    });
+  const policy = points.find(({ generation }) => generation < 0);
+  return draw(
+    'Learning curve',
+    'Success in percent on validation seeds against the number of training episodes, with 95 % Wilson intervals. ' +
+      'Dashed: the policy alone.',
+    {
+      width,
+      height: 320,
+      marginLeft: 56,
+      x: { label: 'training episodes →', zero: true, nice: true },
+      y: { label: 'success, %', grid: true, nice: true },
+      marks: [
+        ...(policy ? [Plot.ruleY([100 * policy.successRate], { strokeDasharray: '4 4' })] : []),
+        Plot.ruleX(rows, { x: 'trained', y1: 'low', y2: 'high', stroke: 'var(--method)', strokeWidth: 1.5 }),
+        Plot.lineY(rows, { x: 'trained', y: 'rate', stroke: 'var(--method)', strokeWidth: 2 }),
+        Plot.dot(rows, { x: 'trained', y: 'rate', r: 4, fill: 'var(--method)', stroke: 'var(--surface)' }),
+        Plot.text(rows, { x: 'trained', y: 'rate', text: (row) => `g${row.generation}`, dy: -12 }),
+      ],
+    },
+  );
 }
 
 /** One small plot a metric. */

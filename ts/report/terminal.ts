@@ -1,5 +1,6 @@
 /** The comparison as a table for the terminal: the same figures as on the page. */
 import Table from 'cli-table3';
+import type { CurvePoint } from '../evaluation/loop/curve.js';
 import type { Evaluation } from './data.js';
 import { decimal, integer, interval, percent, points } from './format.js';
 
@@ -39,4 +40,23 @@ export function comparisonTable(evaluation: Evaluation, options: { color: boolea
     `${title}, seeds ${seeds.from} to ${seeds.to}. Differences to ${baseline} in percentage points, paired by episode.`,
     table.toString(),
   ].join('\n');
+}
+
+/** A loop's learning curve, one line a generation. */
+export function curveTable(points: readonly CurvePoint[]): string {
+  const table = new Table({
+    head: ['', 'training episodes', 'success on validation seeds', '± SE', 'margin'],
+    colAligns: ['left', 'right', 'right', 'right', 'right'],
+    style: { head: [], border: [] },
+  });
+  for (const { generation, trained, successRate, standardError, margin } of points) {
+    table.push([
+      generation < 0 ? 'policy alone' : generation === 0 ? 'g0, after exploring' : `g${generation}`,
+      integer(trained),
+      percent(successRate),
+      percent(standardError),
+      margin === null ? '' : String(margin),
+    ]);
+  }
+  return table.toString();
 }

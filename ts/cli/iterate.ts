@@ -1,0 +1,232 @@
+/** iterate.js: the paper's loop in one command: explore, train, exploit, add, train again. */
+import { InvalidArgumentError, Option } from 'commander';
+import { nearestNames } from '../core/nearest.js';
+import { openBenchmark } from '../evaluation/benchmarks/registry.js';
+import { type LoopLimits, parseLimits } from '../evaluation/loop/budget.js';
+import type { CurvePoint } from '../evaluation/loop/curve.js';
+import { type LoopPlan, paperLoop, runLoop } from '../evaluation/loop/iterate.js';
+import { RealStages } from '../evaluation/loop/stages.js';
+import type { SeedRange } from '../evaluation/stage.js';
+import { hyperParameters, type Preset, parseHyperParameter, presets } from '../learning/hyper-parameters.js';
+import type { NativeTrainConfig } from '../native/surface.js';
+import { curveTable } from '../report/terminal.js';
+import { writeReport } from '../report/write.js';
+import { findCheckpoint } from './checkpoint.js';
+import { integerOption, listOption, numberOption, rangeOption, runCommand } from './command.js';
+import { reportFaults } from './episode-options.js';
+import { stageBars } from './progress.js';
+
+interface IterateFlags {
+  benchmark: string;
+  tasks: string[];
+  seeds: SeedRange;
+  sameSeeds?: boolean;
+  out: string;
+  repeats: number;
+  policy: string;
+  temperature?: number;
+  n: number[];
+  maxSteps?: number;
+  exploreRuns: number;
+  epsilon: number;
+  exploreSelector?: string;
+  cycles: number;
+  cycleRuns: number;
+  selector: string;
+  validationTasks?: string[];
+  validationSeeds: SeedRange;
+  validationRepeats: number;
+  preset: Preset;
+  train: NativeTrainConfig;
+  budget?: LoopLimits;
+  seed: number;
+  embedder?: string;
+  device: string;
+  workers: number;
+  json?: boolean;
+  quiet?: boolean;
+}
+
+export function main(argv: readonly string[]): Promise<number> {
+  return runCommand(
+    'iterate',
+    'The self-improving loop: exploring runs, training, then cycles of runs that use what was learned, each followed ' +
+      'by training on everything. Run again with the same options, it goes on where it stopped. The defaults are the ' +
+      "paper's: five exploring runs, four cycles of two.",
+    (command, context) => {
+      command
+        .requiredOption('--benchmark <name>', 'which benchmark, e.g. miniwob')
+        .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
+        .requiredOption(
+          '--seeds <range>',
+          'episode seeds of the first run; later runs take the next',
+          rangeOption,
+        )
+        .requiredOption('--out <folder>', 'the loop to begin or to continue: its runs, models and report')
+        .option('--same-seeds', 'every run plays the same seeds')
+        .option(
+          '--repeats <count>',
+          'episodes of each task and seed in a run',
+          integerOption(1),
+          paperLoop.repeats,
+        )
+        .option('--policy <name>', 'who proposes actions', 'page')
+        .option('--temperature <number>', 'of a policy that samples', numberOption(1e-6, 1e6))
+        .option(
+          '--n <counts>',
+          'candidates a step; several, e.g. 1,3,5, take turns by run',
+          countsOption,
+          [3],
+        )
+        .option(
+          '--max-steps <count>',
+          "steps an episode may take (default: the benchmark's)",
+          integerOption(1),
+        )
+        .option(
+          '--explore-runs <count>',
+          'runs before the first training',
+          integerOption(1),
+          paperLoop.explore.runs,
+        )
+        .option(
+          '--epsilon <number>',
+          'share of their steps that try another candidate',
+          numberOption(0, 1),
+          0.5,
+        )
+        .option('--explore-selector <name>', 'another way to explore, e.g. random; replaces --epsilon')
+        .option(
+          '--cycles <count>',
+          'cycles after it; more may be asked for later',
+          integerOption(0),
+          paperLoop.cycles,
+        )
+        .option('--cycle-runs <count>', 'runs of each cycle', integerOption(1), paperLoop.exploit.runs)
+        .option(
+          '--selector <name>',
+          'how they choose; best-of-q@margin=auto chooses its margin on validation seeds',
+          paperLoop.exploit.selector,
+        )
+        .option(
+          '--validation-tasks <names>',
+          'tasks of the learning curve (default: those of training)',
+          listOption,
+        )
+        .option('--validation-seeds <range>', 'seeds of the learning curve', rangeOption, {
+          from: 10_000,
+          to: 10_004,
+        })
+        .option('--validation-repeats <count>', 'episodes of each of them', integerOption(1), 1)
+        .addOption(new Option('--preset <name>', 'of training').choices(presets).default(paperLoop.preset))
+        .option(
+          '--train <name=value>',
+          'a setting of training, as of train.js; repeatable',
+          settingOption,
+          {},
+        )
+        .option(
+          '--budget <limits>',
+          'ends the collecting when it is spent, e.g. 90min, 5000episodes, 2.5usd, or several with commas; what was ' +
+            'collected is still trained on and measured',
+          parseLimits,
+        )
+        .option('--seed <integer>', 'seed of everything that is drawn', integerOption(0), paperLoop.seed)
+        .option(
+          '--embedder <checkpoint>',
+          'checkpoint folder or Hugging Face id (default: the built-in random one)',
+        )
+        .option('--device <device>', 'auto, cpu or cuda:N', 'auto')
+        .option('--workers <count>', 'episodes at a time, all in one browser', integerOption(1), 6)
+        .option('--json', 'print the outcome as one line of JSON')
+        .option('--quiet', 'no progress')
+        .action(async (flags: IterateFlags) => {
+          const plan = planOf(flags);
+          const { out, budget, device, workers } = flags;
+          const { signal } = context;
+          const bars = stageBars(flags.quiet ?? false);
+          const draw = async (curve: readonly CurvePoint[]): Promise<void> => {
+            await writeReport({ paths: [out], out: `${out}/report.html`, title: `Loop ${out}` });
+            bars.stop();
+            if (!flags.quiet) context.say(curveTable(curve));
+          };
+          try {
+            const embedder = await findCheckpoint(flags.embedder);
+            await using stages = new RealStages(plan, { embedder, device, workers, signal });
+            const result = await runLoop(
+              {
+                ...{ plan, out, signal },
+                ...(budget ? { budget } : {}),
+                onPoint: draw,
+                onProgress: ({ stage, done, total, note, overall }) => {
+                  const share = Math.floor((100 * overall.done) / Math.max(1, overall.total));
+                  bars.show(stage, total, done, `${note}${note && ', '}loop ${share} %`);
+                },
+              },
+              stages,
+            );
+            bars.stop();
+            const { faults, ...facts } = result;
+            if (flags.json) context.print(JSON.stringify({ ...facts, faults: faults.length }));
+            else {
+              context.print(curveTable(result.curve));
+              if (result.endedBy) context.print(`Ended early: ${result.endedBy}.`);
+              if (result.best) context.print(`Best: ${result.best}\nLast: ${result.last}`);
+            }
+            reportFaults(faults, context);
+          } finally {
+            bars.stop();
+          }
+        });
+    },
+    argv,
+  );
+}
+
+function planOf(flags: IterateFlags): LoopPlan {
+  const benchmark = openBenchmark(flags.benchmark);
+  const tasks = benchmark.resolveTasks(flags.tasks);
+  return {
+    benchmark: flags.benchmark,
+    tasks,
+    policy: flags.policy,
+    ...(flags.temperature === undefined ? {} : { temperature: flags.temperature }),
+    seeds: flags.seeds,
+    sameSeeds: flags.sameSeeds ?? false,
+    repeats: flags.repeats,
+    n: flags.n,
+    maxSteps: flags.maxSteps ?? null,
+    explore: {
+      runs: flags.exploreRuns,
+      selector: flags.exploreSelector ?? `epsilon-greedy@epsilon=${flags.epsilon}`,
+    },
+    cycles: flags.cycles,
+    exploit: { runs: flags.cycleRuns, selector: flags.selector },
+    preset: flags.preset,
+    config: flags.train,
+    validation: {
+      tasks: flags.validationTasks ? benchmark.resolveTasks(flags.validationTasks) : tasks,
+      seeds: flags.validationSeeds,
+      repeats: flags.validationRepeats,
+    },
+    seed: flags.seed,
+  };
+}
+
+function settingOption(text: string, before: NativeTrainConfig): NativeTrainConfig {
+  const [name = '', value] = text.split('=', 2);
+  const parameter = hyperParameters.find((one) => one.name === name);
+  if (!parameter || value === undefined) {
+    const names = hyperParameters.map((one) => one.name);
+    throw new InvalidArgumentError(`Expected NAME=VALUE, e.g. ${nearestNames(name, names)[0]}=...`);
+  }
+  try {
+    return { ...before, [name]: parseHyperParameter(parameter, value) };
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+}
+
+function countsOption(text: string): number[] {
+  return listOption(text).map(integerOption(1));
+}

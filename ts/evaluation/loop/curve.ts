@@ -1,0 +1,31 @@
+/** The learning curve of a loop: success on validation seeds against the number of training episodes. */
+import { join } from 'node:path';
+import { type LoopEvent, readJournal } from './journal.js';
+
+export interface CurvePoint {
+  /** -1: the policy alone; 0: after exploring; k: after cycle k. */
+  generation: number;
+  /** Episodes that the model was trained on; 0 for the policy. */
+  trained: number;
+  /** On validation seeds. With a margin that was chosen on the same seeds it flatters slightly. */
+  successRate: number;
+  standardError: number | null;
+  episodes: number;
+  margin: number | null;
+}
+
+/** Points in the order of generations; where one was measured again on more data, the later. */
+export function learningCurve(events: readonly LoopEvent[]): CurvePoint[] {
+  const points = new Map<number, CurvePoint>();
+  for (const entry of events) {
+    if (entry.event !== 'validated') continue;
+    const { generation, trained, successRate, standardError, episodes, margin } = entry;
+    points.set(generation, { generation, trained, successRate, standardError, episodes, margin });
+  }
+  return [...points.values()].sort((a, b) => a.generation - b.generation);
+}
+
+/** The curve of a loop's folder. @throws BOQ_FILE_CORRUPT */
+export async function readCurve(folder: string): Promise<CurvePoint[]> {
+  return learningCurve(await readJournal(join(folder, 'journal.jsonl')));
+}

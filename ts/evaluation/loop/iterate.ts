@@ -1,0 +1,488 @@
+/**
+ * The paper's loop (A.2): explore, train, then cycles of exploiting runs, each followed by training on everything
+ * collected so far. One folder holds it all:
+ *
+ *     loop.json       what was asked for, written first, never changed
+ *     journal.jsonl   what has happened
+ *     runs/g0-1 ...   episodes and their embeddings; g0 explores, g1 exploits what g0 taught
+ *     models/g0 ...   one Q-function a generation; models/best is a copy of the best by validation
+ *     validation/     the episodes that the learning curve is made of
+ *
+ * Every stage is resumable by itself and the journal says which are done, so the same call goes on from any point.
+ */
+import { mkdir, readFile } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { createSelector, parseSelectorSpec } from '../../agent/selectors/registry.js';
+import { BoqError } from '../../core/errors.js';
+import { acquireLock } from '../../core/lock.js';
+import type { Preset } from '../../learning/hyper-parameters.js';
+import type { NativeTrainConfig } from '../../native/surface.js';
+import { createIfAbsent, writeFault } from '../../store/publish.js';
+import type { PolicyChoice } from '../experiment.js';
+import type { PlanFault } from '../runner.js';
+import type { SeedRange } from '../stage.js';
+import { LoopBudget, type LoopLimits } from './budget.js';
+import { type CurvePoint, learningCurve } from './curve.js';
+import { Journal, type LoopEvent, lastEvent } from './journal.js';
+
+/** What is done. Numbers are the paper's where it names them. */
+export interface LoopPlan extends PolicyChoice {
+  benchmark: string;
+  tasks: string[];
+  /** Episode seeds of the first run; each later run takes the next ones, unless `sameSeeds`. */
+  seeds: SeedRange;
+  /** Every run plays the same seeds, as the paper's runs play the same tasks. */
+  sameSeeds: boolean;
+  repeats: number;
+  /** Candidates a step, by run in turn: several train on mixed N. */
+  n: number[];
+  maxSteps: number | null;
+  /** Runs before the first training, and how they choose. */
+  explore: { runs: number; selector: string };
+  /** Cycles after it, the runs of each, and how they choose; a margin `auto` is chosen on validation seeds. */
+  cycles: number;
+  exploit: { runs: number; selector: string };
+  preset: Preset;
+  config: NativeTrainConfig;
+  validation: { tasks: string[]; seeds: SeedRange; repeats: number };
+  /** Seed of all draws; run k has seed + k. */
+  seed: number;
+}
+
+/** The paper's numbers (A.2), without what only the user can say. */
+export const paperLoop = {
+  sameSeeds: false,
+  repeats: 1,
+  n: [3],
+  maxSteps: null,
+  explore: { runs: 5, selector: 'epsilon-greedy@epsilon=0.5' },
+  cycles: 4,
+  exploit: { runs: 2, selector: 'best-of-q' },
+  preset: 'default',
+  config: {},
+  seed: 0,
+} as const satisfies Partial<Record<keyof LoopPlan, unknown>>;
+
+/** A run of the loop. */
+export interface LoopRun {
+  /** Path of its folder. */
+  path: string;
+  generation: number;
+  selector: string;
+  n: number;
+  seeds: SeedRange;
+  seed: number;
+  /** The model that chooses; null while there is none. */
+  model: string | null;
+}
+
+export interface CollectOutcome {
+  episodes: number;
+  successes: number;
+  steps: number;
+  usd: number;
+  complete: boolean;
+  faults: PlanFault[];
+}
+
+export interface Validation {
+  episodes: number;
+  successRate: number;
+  standardError: number | null;
+  margin: number | null;
+  usd: number;
+}
+
+export interface LoopTraining {
+  /** Embedded runs. */
+  runs: readonly string[];
+  /** In all of them together. */
+  episodes: number;
+  out: string;
+  seed: number;
+}
+
+/** What the loop asks of the stages: {@link RealStages}; tests have others. */
+export interface LoopStages {
+  /** Plays a run, or what is left of it, until it is complete or the budget is spent. */
+  collect(run: LoopRun, budget: LoopBudget, tell: Tell): Promise<CollectOutcome>;
+  embed(runs: readonly string[], tell: Tell): Promise<void>;
+  train(request: LoopTraining, tell: Tell): Promise<{ transitions: number; seconds: number }>;
+  /** @param model null: the policy alone */
+  validate(model: string | null, out: string, tell: Tell): Promise<Validation>;
+  /** Makes `to` a copy of the model `from`, whole or not at all. */
+  keep(from: string, to: string): Promise<void>;
+}
+
+/** @param done of `total`; `episodes`: played so far in this stage, where it plays */
+export type Tell = (progress: { done: number; total: number; note: string; episodes?: number }) => void;
+
+export interface LoopProgress {
+  /** What is being done, e.g. 'cycle 2: play g2-1'. */
+  stage: string;
+  done: number;
+  total: number;
+  note: string;
+  /** Episodes of the whole loop, validation included. */
+  overall: { done: number; total: number };
+}
+
+export interface IterateOptions {
+  plan: LoopPlan;
+  /** The loop's folder, to begin or to continue. */
+  out: string;
+  budget?: LoopLimits;
+  signal?: AbortSignal;
+  onProgress?: (progress: LoopProgress) => void;
+  /** After each training that was measured; the report is written anew here. */
+  onPoint?: (curve: readonly CurvePoint[]) => Promise<void> | void;
+}
+
+export interface IterateResult {
+  /** Absolute path of the loop's folder. */
+  out: string;
+  curve: CurvePoint[];
+  /** Paths of models; null before the first training. */
+  best: string | null;
+  last: string | null;
+  /** Why the loop ended before its last cycle; null where it did not. */
+  endedBy: string | null;
+  faults: PlanFault[];
+}
+
+/**
+ * Runs the loop, or what is left of it. More cycles, another budget, other workers may be asked for when going on.
+ * @throws BOQ_RUN_EXISTS where the folder holds a loop of another plan; BOQ_USAGE; BOQ_BUSY; those of the stages
+ */
+export async function runLoop(options: IterateOptions, stages: LoopStages): Promise<IterateResult> {
+  const out = resolve(options.out);
+  requireSensible(options.plan);
+  try {
+    await mkdir(join(out, 'models'), { recursive: true });
+  } catch (error) {
+    throw writeFault(out, error);
+  }
+  const release = await acquireLock(join(out, 'lock'), `the loop in ${out}`);
+  try {
+    await requireSamePlan(out, options.plan);
+    await using journal = await Journal.open(join(out, 'journal.jsonl'));
+    return await new Loop({ ...options, out }, stages, journal).play();
+  } finally {
+    await release();
+  }
+}
+
+class Loop {
+  readonly #options: IterateOptions;
+  readonly #plan: LoopPlan;
+  readonly #stages: LoopStages;
+  readonly #journal: Journal;
+  readonly #budget: LoopBudget;
+
+  constructor(options: IterateOptions, stages: LoopStages, journal: Journal) {
+    this.#options = options;
+    this.#plan = options.plan;
+    this.#stages = stages;
+    this.#journal = journal;
+    this.#budget = new LoopBudget(options.budget ?? {}, spentBefore(journal.events));
+  }
+
+  async play(): Promise<IterateResult> {
+    await this.#journal.append({ event: 'sitting' });
+    await this.#validate(-1, 0);
+    let endedBy: string | null = null;
+    // Once the budget is spent no run begins; what was collected is still trained on and measured.
+    for (let generation = 0; generation <= this.#plan.cycles; generation++) {
+      const { faults, ended } = await this.#collectAll(generation);
+      if (faults.length > 0) return this.#result(faults, null);
+      endedBy ??= ended;
+      await this.#learn(generation);
+    }
+    await this.#keepBest();
+    await this.#journal.append({ event: 'finished', reason: endedBy ?? 'all cycles are done' });
+    return this.#result([], endedBy);
+  }
+
+  /** The runs of a generation, until the budget is spent. `ended`: why some are missing. */
+  async #collectAll(generation: number): Promise<{ faults: PlanFault[]; ended: string | null }> {
+    for (const run of this.#runs(generation)) {
+      if (this.#collected(run.path)?.complete) continue;
+      this.#stopIfAsked();
+      const before = this.#spent();
+      if (before !== null) return { faults: [], ended: before };
+      const faults = await this.#collect(run);
+      if (faults.length > 0) return { faults, ended: null };
+      if (!this.#collected(run.path)?.complete) return { faults: [], ended: this.#spent() };
+    }
+    return { faults: [], ended: null };
+  }
+
+  async #collect(run: LoopRun): Promise<PlanFault[]> {
+    const name = this.#relative(run.path);
+    const tell = this.#tell(`${title(run.generation)}: play ${basename(name)}`);
+    let told = performance.now();
+    const heartbeat: Tell = (progress) => {
+      tell(progress);
+      // Once a minute is often enough to know how long a sitting that was killed had lasted.
+      if (performance.now() - told < 60_000) return;
+      told = performance.now();
+      // A fault of the disk is met again, and thrown, by the event that follows.
+      this.#journal.append({ event: 'playing', run: name, episodes: progress.done }).catch(() => undefined);
+    };
+    const margin = run.generation > 0 ? this.#margin(run.generation - 1) : null;
+    const { faults, ...facts } = await this.#stages.collect(withMargin(run, margin), this.#budget, heartbeat);
+    if (faults.length > 0) return faults;
+    await this.#journal.append({ event: 'collected', run: name, generation: run.generation, ...facts });
+    return [];
+  }
+
+  /** Embeds, trains on everything up to this generation, and validates; nothing where no episodes were added. */
+  async #learn(generation: number): Promise<void> {
+    const { plan, out } = this.#options;
+    const data = this.#data(generation);
+    const episodes = total(data);
+    if (episodes === total(this.#data(generation - 1))) return;
+    const known = lastEvent(this.#journal.events, 'trained', (entry) => entry.generation === generation);
+    if (known?.episodes !== episodes) {
+      const runs = data.map(({ run }) => join(out, run));
+      this.#stopIfAsked();
+      await this.#stages.embed(runs, this.#tell(`${title(generation)}: embed`));
+      this.#stopIfAsked();
+      const { transitions, seconds } = await this.#stages.train(
+        {
+          runs,
+          episodes,
+          out: this.#model(generation),
+          seed: plan.seed + generation,
+        },
+        this.#tell(`${title(generation)}: train`),
+      );
+      await this.#journal.append({ event: 'trained', generation, episodes, transitions, seconds });
+    }
+    await this.#validate(generation, episodes);
+  }
+
+  async #validate(generation: number, trained: number): Promise<void> {
+    const known = lastEvent(
+      this.#journal.events,
+      'validated',
+      (entry) => entry.generation === generation && entry.trained === trained,
+    );
+    if (known) return;
+    this.#stopIfAsked();
+    const isPolicy = generation < 0;
+    // Episodes of a model that was trained anew are of another generation: a folder of their own.
+    const name = isPolicy ? 'policy' : `g${generation}-${trained}`;
+    const measured = await this.#stages.validate(
+      isPolicy ? null : this.#model(generation),
+      join(this.#options.out, 'validation', name),
+      this.#tell(isPolicy ? 'validate the policy' : `${title(generation)}: validate`),
+    );
+    await this.#journal.append({ event: 'validated', generation, trained, ...measured });
+    await this.#keepBest();
+    await this.#options.onPoint?.(learningCurve(this.#journal.events));
+  }
+
+  async #keepBest(): Promise<void> {
+    const best = bestOf(learningCurve(this.#journal.events));
+    if (best !== null) await this.#stages.keep(this.#model(best.generation), this.#best);
+  }
+
+  #margin(generation: number): number | null {
+    const entry = lastEvent(this.#journal.events, 'validated', (one) => one.generation === generation);
+    return entry?.margin ?? null;
+  }
+
+  /** The runs of one generation. Seeds go on from run to run through the whole loop. */
+  #runs(generation: number): LoopRun[] {
+    const { explore, exploit, n, seeds, sameSeeds, seed } = this.#plan;
+    const kind = generation === 0 ? explore : exploit;
+    const before = generation === 0 ? 0 : explore.runs + (generation - 1) * exploit.runs;
+    const width = seeds.to - seeds.from + 1;
+    return Array.from({ length: kind.runs }, (_, index) => {
+      const number = before + index;
+      const shift = sameSeeds ? 0 : number * width;
+      return {
+        path: join(this.#options.out, 'runs', `g${generation}-${index + 1}`),
+        generation,
+        selector: kind.selector,
+        n: n[number % n.length]!,
+        seeds: { from: seeds.from + shift, to: seeds.to + shift },
+        seed: seed + number,
+        model: generation === 0 ? null : this.#model(generation - 1),
+      };
+    });
+  }
+
+  /** Runs with episodes, up to and with a generation, as the journal has them. */
+  #data(generation: number): { run: string; episodes: number }[] {
+    return Array.from({ length: generation + 1 }, (_, index) => this.#runs(index))
+      .flat()
+      .map(({ path }) => ({ run: this.#relative(path), episodes: this.#collected(path)?.episodes ?? 0 }))
+      .filter(({ episodes }) => episodes > 0);
+  }
+
+  #collected(path: string) {
+    const run = this.#relative(path);
+    return lastEvent(this.#journal.events, 'collected', (entry) => entry.run === run);
+  }
+
+  #spent(): string | null {
+    this.#budget.setEpisodes(total(this.#data(this.#plan.cycles)));
+    return this.#budget.exhausted();
+  }
+
+  #model(generation: number): string {
+    return join(this.#options.out, 'models', `g${generation}`);
+  }
+
+  get #best(): string {
+    return join(this.#options.out, 'models', 'best');
+  }
+
+  #relative(path: string): string {
+    return path.slice(this.#options.out.length + 1);
+  }
+
+  #result(faults: PlanFault[], endedBy: string | null): IterateResult {
+    const curve = learningCurve(this.#journal.events);
+    const last = curve.at(-1)?.generation ?? -1;
+    return {
+      out: this.#options.out,
+      curve,
+      best: bestOf(curve) === null ? null : this.#best,
+      last: last < 0 ? null : this.#model(last),
+      endedBy,
+      faults,
+    };
+  }
+
+  #stopIfAsked(): void {
+    if (!this.#options.signal?.aborted) return;
+    throw new BoqError('BOQ_ABORTED', 'The loop was stopped: run the same command again to go on.', {
+      cause: this.#options.signal.reason,
+    });
+  }
+
+  #tell(stage: string): Tell {
+    const { explore, exploit, cycles, tasks, seeds, repeats, validation } = this.#plan;
+    const perRun = tasks.length * (seeds.to - seeds.from + 1) * repeats;
+    const { from, to } = validation.seeds;
+    const perPoint = validation.tasks.length * (to - from + 1) * validation.repeats;
+    const all = (explore.runs + cycles * exploit.runs) * perRun + (cycles + 2) * perPoint;
+    let settled = 0;
+    for (const entry of this.#journal.events) {
+      if (entry.event === 'collected' && entry.complete) settled += entry.episodes;
+      if (entry.event === 'validated') settled += perPoint;
+    }
+    return ({ episodes = 0, ...progress }) =>
+      this.#options.onProgress?.({
+        stage,
+        ...progress,
+        overall: { done: Math.min(all, settled + episodes), total: all },
+      });
+  }
+}
+
+function total(data: readonly { episodes: number }[]): number {
+  return data.reduce((sum, { episodes }) => sum + episodes, 0);
+}
+
+/** The point of highest success on validation seeds; of equals the earlier, which learned as much from less. */
+export function bestOf(curve: readonly CurvePoint[]): CurvePoint | null {
+  let best: CurvePoint | null = null;
+  for (const point of curve) {
+    if (point.generation >= 0 && (best === null || point.successRate > best.successRate)) best = point;
+  }
+  return best;
+}
+
+function title(generation: number): string {
+  return generation === 0 ? 'explore' : `cycle ${generation}`;
+}
+
+function withMargin(run: LoopRun, margin: number | null): LoopRun {
+  return margin === null
+    ? run
+    : { ...run, selector: run.selector.replace(/\bmargin=auto\b/, `margin=${margin}`) };
+}
+
+/** Minutes and dollars of earlier sittings: a sitting lasted from its first event to its last. */
+export function spentBefore(events: readonly LoopEvent[]): { minutes: number; usd: number } {
+  let minutes = 0;
+  let first = 0;
+  let last = 0;
+  for (const { at, event } of events) {
+    const time = Date.parse(at);
+    if (event === 'sitting') {
+      minutes += (last - first) / 60_000;
+      first = time;
+    }
+    last = time;
+  }
+  const costs = new Map<string, number>();
+  for (const entry of events) {
+    // A run that the budget cut off is counted again from its episodes when it goes on.
+    if (entry.event === 'collected') costs.set(entry.run, entry.complete ? entry.usd : 0);
+    if (entry.event === 'validated') costs.set(`validation ${entry.generation} ${entry.trained}`, entry.usd);
+  }
+  const usd = [...costs.values()].reduce((sum, cost) => sum + cost, 0);
+  return { minutes: minutes + (last - first) / 60_000, usd };
+}
+
+function requireSensible({ n, seeds, explore, exploit, cycles, validation, tasks }: LoopPlan): void {
+  const refuse = (what: string): never => {
+    throw new BoqError('BOQ_USAGE', what);
+  };
+  if (explore.runs < 1 || cycles < 0 || (cycles > 0 && exploit.runs < 1))
+    refuse('Expected at least one exploring run, and at least one run a cycle.');
+  if (n.length === 0 || n.some((count) => !(Number.isInteger(count) && count >= 1)))
+    refuse(`Expected numbers of candidates of at least 1, got ${n.join(', ') || 'none'}.`);
+  for (const { selector } of [explore, exploit]) {
+    const spec = parseSelectorSpec(selector);
+    if (spec.settings['margin'] !== 'auto') createSelector(spec);
+  }
+  if (tasks.length === 0) refuse('Expected at least one task.');
+  const { from, to } = validation.seeds;
+  const runs = explore.runs + cycles * exploit.runs;
+  const last = seeds.from + runs * (seeds.to - seeds.from + 1) - 1;
+  if (seeds.from <= to && from <= last) {
+    refuse(
+      `Expected validation seeds apart from those of training, got ${from}-${to} and up to ${seeds.from}-${last} ` +
+        `over ${runs} runs: a model chosen on seeds that it trained on flatters itself.`,
+    );
+  }
+}
+
+/** What may differ when a loop goes on: it changes how far it goes, not what has been done. */
+const extendable: ReadonlySet<string> = new Set(['cycles']);
+
+async function requireSamePlan(out: string, plan: LoopPlan): Promise<void> {
+  const file = join(out, 'loop.json');
+  const created = await createIfAbsent(file, `${JSON.stringify({ version: 1, plan }, null, 2)}\n`);
+  if (created) return;
+  const found = await readPlan(out);
+  for (const [name, value] of Object.entries(plan)) {
+    const before = JSON.stringify(found[name as keyof LoopPlan] ?? null);
+    const now = JSON.stringify(value ?? null);
+    if (extendable.has(name) || now === before) continue;
+    throw new BoqError(
+      'BOQ_RUN_EXISTS',
+      `Expected to continue the loop in ${out}, but it was started with ${name} = ${before} and now ${name} = ` +
+        `${now}: use the same options, or another --out.`,
+      { details: { folder: out, option: name, before, now } },
+    );
+  }
+}
+
+/** The plan of a loop's folder. @throws BOQ_RUN_INVALID */
+export async function readPlan(out: string): Promise<LoopPlan> {
+  const file = join(out, 'loop.json');
+  try {
+    const { version, plan } = JSON.parse(await readFile(file, 'utf8')) as { version: number; plan: LoopPlan };
+    if (version === 1 && Array.isArray(plan.tasks)) return plan;
+  } catch {
+    // Told below, with the path.
+  }
+  throw new BoqError('BOQ_RUN_INVALID', `Expected a loop's plan of version 1 in ${file}: use another --out.`);
+}
