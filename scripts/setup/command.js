@@ -48,8 +48,12 @@ export async function runCommand(context, step, command, args, options = {}) {
       );
     });
     if (failure === undefined) return;
-    const tail = lastLines(path, 15).map((line) => `    ${line}`);
-    const advice = options.advice ? `\n${options.advice}` : '';
+    const full = lastLines(path, 200).some((line) => /\bENOSPC\b|No space left on device/i.test(line));
+    const reason = full
+      ? `No space is left on the disk (${context.root}): free some and run set-up again.`
+      : options.advice;
+    const advice = reason ? `\n${reason}` : '';
+    const tail = lastLines(path, 15).map((line) => `    ${line.slice(0, 200)}`);
     throw new SetupError(
       `set-up step '${step}': ${command} ${failure}; log: ${path}\n${tail.join('\n')}${advice}`,
     );
