@@ -25,6 +25,7 @@ const { record } = await runAgent({
   policy: opener,
   selector: 'prompting',
   actions: new ActionRegistry([...standardActions, open]),
+  allow: ['file:'], // the web is open to an agent, files are not
   maxSteps: 2,
   out: 'runs/example-action',
 });

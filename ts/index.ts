@@ -9,7 +9,7 @@
  */
 
 // Actions
-export { ActionRegistry, standardActions } from './agent/actions/registry.js';
+export { ActionRegistry, actionsWith, optionalActions, standardActions } from './agent/actions/registry.js';
 export {
   type ActionDefinition,
   type ActionSurface,
@@ -19,12 +19,15 @@ export {
 } from './agent/actions/types.js';
 // Agent: one task, or one episode of one's own
 export { agentEvents } from './agent/agent-events.js';
+export { DomainPolicy, type DomainPolicyOptions } from './agent/browser/domain-policy.js';
 // Browser
 export { PageEnvironment } from './agent/browser/environment.js';
 export type { LaunchOptions } from './agent/browser/launch.js';
 export { BrowserPool, type PoolOptions } from './agent/browser/pool.js';
-export { BrowserSession, type SessionOptions } from './agent/browser/session.js';
+export { type Secret, Secrets } from './agent/browser/secrets.js';
+export { BrowserSession, type Credentials, type SessionOptions } from './agent/browser/session.js';
 export { Budget, type BudgetLimits, defaultPrices, type Price, priceOf } from './agent/budget.js';
+export { type IrreversibleAction, type IrreversibleKind, irreversibleKind } from './agent/irreversible.js';
 export { PageLocalizer } from './agent/localizer/page.js';
 export {
   type EpisodeEvent,
@@ -52,6 +55,7 @@ export { prompting } from './agent/selectors/prompting.js';
 export { random } from './agent/selectors/random.js';
 export { createSelector, selectorNames } from './agent/selectors/registry.js';
 export type {
+  Consequence,
   Critic,
   Decision,
   Environment,
@@ -69,6 +73,7 @@ export type {
   StepScoring,
   Verdict,
 } from './agent/types.js';
+export type { WindowOptions } from './agent/window.js';
 
 // Errors and randomness
 export {

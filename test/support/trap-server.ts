@@ -73,8 +73,13 @@ export async function startTrapServer(): Promise<TrapServer> {
       case '/to-pdf':
         return page(`<a href="/document.pdf">Paper</a>${finish}`);
       case '/password':
+        if (request.headers.authorization === `Basic ${btoa('kim:open sesame')}`) return page(finish);
         response.writeHead(401, { 'www-authenticate': 'Basic realm="club"' }).end('members only');
         return;
+      case '/cookies':
+        // Shows what came, and sets one of its own.
+        response.setHeader('set-cookie', 'visits=1; Max-Age=3600; HttpOnly');
+        return page(`<p>Cookies: ${request.headers.cookie ?? 'none'}</p>${finish}`);
       case '/to-password':
         return page(`<a href="/password">Members</a>${finish}`);
       case '/loop':

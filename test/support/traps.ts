@@ -2,7 +2,15 @@
  * The trap pages: what is done on each, and the state that an action after the trap must bring about. 'Finish'
  * writes the page's state into the title.
  */
-import type { Hands } from './browser.js';
+import type { Action } from '../../ts/store/types.js';
+
+/** Whatever plays a trap: the agent's hands, or a plain loop beside them. */
+export interface Hands {
+  act(action: Action): Promise<unknown>;
+  click(element: string): Promise<unknown>;
+  write(element: string, text: string, submit?: boolean): Promise<unknown>;
+  observe(): Promise<{ elements: readonly { description: string }[] }>;
+}
 
 export interface Trap {
   /** A file in test/fixtures/traps, or a path on the trap server. */
@@ -15,6 +23,7 @@ export interface Trap {
   events?: RegExp;
 }
 
+const look = (hands: Hands) => hands.observe();
 const finish = (hands: Hands) => hands.click('button "Finish"');
 const steps =
   (...actions: ((hands: Hands) => Promise<unknown>)[]) =>
@@ -108,6 +117,22 @@ export const fileTraps: readonly Trap[] = [
     steps(click('button "Open written window"'), finish),
   ),
   file('target-blank', 'a link into a new tab', 'done', steps(click('link "Open tab"'), finish)),
+  file(
+    'two-tabs',
+    'pictures of a tab behind another',
+    'first tab',
+    steps(
+      click('link "Open tab"'),
+      (hands) => hands.act({ type: 'switch_tab', tab: 1 }),
+      look,
+      look,
+      look,
+      look,
+      look,
+      look,
+      finish,
+    ),
+  ),
   file('form-new-tab', 'a form into a new tab', 'done', steps(click('button "Send to new tab"'), finish)),
   file('select', 'a native list', 'blue', steps(write('combobox "Colour"', 'blue'), finish)),
   file('select', 'a native list, clicked', 'green', steps(click('option "green" of Colour'), finish)),
@@ -327,6 +352,26 @@ export const serverTraps: readonly Trap[] = [
     'done',
     steps(click('button "Export"'), finish),
     /notes\.txt/,
+  ),
+  served(
+    '/landing',
+    'a crash of the page',
+    'done',
+    steps((hands) => hands.act({ type: 'goto', url: 'chrome://crash' }), look, finish),
+    /crashed/,
+  ),
+  served(
+    '/landing',
+    'a page that crashes again and again',
+    'done',
+    steps(
+      (hands) => hands.act({ type: 'goto', url: 'chrome://crash' }),
+      look,
+      (hands) => hands.act({ type: 'goto', url: 'chrome://crash' }),
+      look,
+      finish,
+    ),
+    /crashed/,
   ),
   served('/to-pdf', 'a PDF', 'done', steps(click('link "Paper"'), back, finish)),
   served('/to-password', 'a page behind a password', 'done', steps(click('link "Members"'), back, finish)),

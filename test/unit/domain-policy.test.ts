@@ -54,6 +54,22 @@ describe('domain policy', () => {
     [{ allow: ['*'] }, 'file:///etc/passwd', /file: addresses/],
     [{ allow: ['file:', 'example.org'] }, 'file:///home/me/page.html', null],
     [{}, 'nonsense', /no address/],
+    [{}, 'http://[2002:7f00:1::]/', /private address/],
+    [{}, 'http://[::7f00:1]/', /private address/],
+    [{ start: 'http://127.0.0.1:3000/a' }, 'http://127.0.0.1:3000/b', null],
+    [{ start: 'http://127.0.0.1:3000/a' }, 'http://127.0.0.1:3001/b', /private address/],
+    [{ start: 'http://127.0.0.1:3000/a', deny: ['127.0.0.1'] }, 'http://127.0.0.1:3000/a', /denied/],
+    [{ start: 'http://localhost/' }, 'https://localhost/', null],
+    [{ start: 'https://example.org/' }, 'https://example.com/', null],
+    [{ start: 'https://example.org/', allow: ['evil.net'] }, 'http://www.example.org/x', null],
+    [{ start: 'https://example.org/', allow: ['evil.net'] }, 'http://example.com/', /not among/],
+    [{ start: 'https://example.org/' }, 'https://inside.example.org/', /leads to the private address/],
+    [{ start: 'file:///home/me/site/a.html' }, 'file:///home/me/site/b/c.html', null],
+    [{ start: 'file:///home/me/site/a.html' }, 'file:///home/me/site/../keys', /file: addresses/],
+    [{ start: 'file:///home/me/site/a.html' }, 'file:///etc/passwd', /file: addresses/],
+    [{ start: 'data:text/html,a' }, 'data:text/html,a', null],
+    [{ start: 'data:text/html,a' }, 'data:text/html,b', /data: addresses/],
+    [{ start: 'about:blank' }, 'file:///etc/passwd', /file: addresses/],
   ];
   for (const [options, url, reason] of cases) {
     it(`${JSON.stringify(options)}: ${url} is ${reason ? 'refused' : 'allowed'}`, async () => {
@@ -106,6 +122,17 @@ describe('secrets', () => {
 
   it('are masked in what comes back, longer ones first, short ones never', () => {
     expect(secrets.mask('typed kim$&pass as kim, pin 42')).to.equal('typed {{password}} as {{user}}, pin 42');
+  });
+
+  it('are masked as addresses show them', () => {
+    const spaced = new Secrets({ phrase: 'open & shut +1' });
+    for (const address of [
+      `https://a.org/?q=${encodeURIComponent('open & shut +1')}`,
+      `https://a.org/?${new URLSearchParams({ q: 'open & shut +1' })}`,
+      `https://a.org/?q=${encodeURI('open & shut +1')}`,
+    ]) {
+      expect(spaced.mask(address)).to.equal('https://a.org/?q={{phrase}}');
+    }
   });
 
   it('need a name and a value', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { parseHTML } from 'linkedom';
-import { describeAction, type ReportData } from '../../ts/report/data.js';
+import type { ReportData } from '../../ts/report/data.js';
 import { decimal, integer, interval, percent, points, significant } from '../../ts/report/format.js';
 import { renderReport } from '../../ts/report/page.js';
 import { differencePlot, taskPlot } from '../../ts/report/plots.js';
@@ -121,13 +121,5 @@ describe('words and numbers', () => {
     expect(integer(1234567)).to.equal('1,234,567');
     expect(significant(0.00001234)).to.equal('1.23e-5');
     expect(significant(12.3456)).to.equal('12.3');
-  });
-
-  it('tells an action in one line', () => {
-    expect(describeAction({ type: 'click', element: 'button "OK"' })).to.equal('click button "OK"');
-    expect(
-      describeAction({ type: 'write', element: 'textbox "Name"', text: 'a "b"', submit: true }),
-    ).to.equal('write textbox "Name" "a \\"b\\"" + submit');
-    expect(describeAction({ type: 'go_back' })).to.equal('go back');
   });
 });

@@ -23,6 +23,7 @@ async function told(main: (argv: readonly string[]) => Promise<number>, ...argv:
 describe('wrong usage', () => {
   const rest = ['--seeds', '0-1', '--out', 'nowhere'];
   const miniwob = ['--benchmark', 'miniwob', '--tasks', 'click-button', ...rest];
+  const page = ['--url', 'https://example.org', '--task', 'look', '--selector', 'first', '--out', 'nowhere'];
 
   for (const [what, main, argv, words] of [
     ['an unknown option', collect, [...miniwob, '--epsilom', '0.5'], '--epsilon'],
@@ -64,6 +65,15 @@ describe('wrong usage', () => {
     ['a loop with an unknown rule', iterate, [...miniwob, '--selector', 'best'], 'best-of-q'],
     ['a page without a task', agent, ['--url', 'example.org'], '--task'],
     ['an unknown rule for the agent', agent, ['--selector', 'best'], 'best-of-q'],
+    ['an unknown action', agent, [...page, '--actions', 'goto,pres'], 'press'],
+    ['a viewport that is none', agent, [...page, '--viewport', 'large'], '1280x720'],
+    ['a viewport too small', agent, [...page, '--viewport', '10x10'], '50 to 10,000'],
+    ['a domain that is none', agent, [...page, '--allow', 'exa mple'], 'example.org'],
+    ['a start that is denied', agent, [...page, '--deny', 'example.org'], 'is denied'],
+    ['a secret without a value', agent, [...page, '--secret', 'NO_SUCH_VARIABLE'], 'NO_SUCH_VARIABLE'],
+    ['a password without a name', agent, [...page, '--basic-auth', 'sesame'], 'name:password'],
+    ['a password by an unknown name', agent, [...page, '--basic-auth', 'kim:{{door}}'], 'door'],
+    ['an unknown way to confirm', agent, [...page, '--confirm', 'maybe'], 'allow'],
   ] as const) {
     it(`tells of ${what}`, async () => {
       const { code, stderr } = await told(main, ...argv);

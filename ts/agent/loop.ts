@@ -5,19 +5,23 @@
  */
 import { BoqError } from '../core/errors.js';
 import type { RandomSource } from '../core/random.js';
+import { describeAction } from '../learning/templates.js';
 import type {
   Action,
+  ActionResult,
   Candidate,
   CandidateError,
   Grounding,
   ObservationRecord,
   Outcome,
+  Point,
   Selection,
   StepRecord,
   StepScores,
   Usage,
 } from '../store/types.js';
 import type { Budget } from './budget.js';
+import { type IrreversibleAction, irreversibleKind } from './irreversible.js';
 import type { LoopGuard } from './loop-guard.js';
 import type {
   Critic,
@@ -89,6 +93,11 @@ export interface RunEpisodeOptions {
   beforeAction?: (candidate: Candidate, step: number) => Promise<boolean>;
   /** Waited for once a step is recorded. */
   afterStep?: (record: StepRecord) => Promise<void>;
+  /**
+   * Asked before an action that looks as if it could not be taken back; false leaves it undone, the policy is told,
+   * and the episode goes on.
+   */
+  confirm?: (action: IrreversibleAction, signal: AbortSignal) => Promise<boolean>;
 }
 
 /** How an episode ended. */
@@ -216,7 +225,9 @@ class EpisodeRun {
     guard?.take(chosen.action);
     const { grounding, point, miss, usage } = await this.#ground(chosen.action, observation);
     clock.end('ground');
-    const result = miss ?? (await episode.environment.act(chosen.action, point, this.#signal));
+    const undone = miss ?? (await this.#unconfirmed(chosen.action, point, observation.url, step));
+    clock.restart();
+    const result = undone ?? (await episode.environment.act(chosen.action, point, this.#signal));
     const verdict = await episode.environment.verdict();
     clock.end('act');
 
@@ -347,6 +358,22 @@ class EpisodeRun {
       return { grounding: null, point: null, miss: { ok: false, message: found.message }, usage };
     const { point, element } = found;
     return { grounding: { localizer: localizer.name, point, element }, point, miss: null, usage };
+  }
+
+  /** The result of an action that was not confirmed; null where it may be done. */
+  async #unconfirmed(
+    action: Action,
+    point: Point | null,
+    url: string,
+    step: number,
+  ): Promise<ActionResult | null> {
+    const { confirm, episode } = this.#options;
+    const consequence = confirm ? await episode.environment.consequence?.(action, point) : null;
+    const kind = irreversibleKind(action, consequence ?? null);
+    if (!confirm || !consequence || !kind) return null;
+    const target = consequence.words || describeAction(action);
+    if (await confirm({ kind, action, target, url, step }, this.#signal)) return null;
+    return { ok: false, message: `not done: pressing ${target} was not confirmed, as it may not be undone` };
   }
 
   #endAfter(steps: number, action: Action, verdict: Verdict | null): EpisodeResult | null {

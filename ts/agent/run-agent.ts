@@ -6,7 +6,7 @@ import { FolderRun } from '../store/run.js';
 import type { Candidate, EpisodeKey, EpisodeRecord } from '../store/types.js';
 import { ActionRegistry } from './actions/registry.js';
 import { PageEnvironment } from './browser/environment.js';
-import { BrowserPool } from './browser/pool.js';
+import type { Secrets } from './browser/secrets.js';
 import type { BrowserSession } from './browser/session.js';
 import type { Budget } from './budget.js';
 import { PageLocalizer } from './localizer/page.js';
@@ -15,11 +15,10 @@ import { LoopGuard } from './loop-guard.js';
 import { createPolicy } from './policy/registry.js';
 import { createSelector } from './selectors/registry.js';
 import type { Critic, Localizer, Observation, ProposeRequest, Proposer, Selector, Verdict } from './types.js';
+import { AgentWindow, viewportOf, type WindowOptions } from './window.js';
 
 /** One task for the agent. */
-export interface AgentOptions {
-  /** Where the task begins. */
-  url: string;
+export interface AgentOptions extends WindowOptions {
   /** What is to be done, in words. */
   task: string;
   /** Run folder to write. */
@@ -33,6 +32,7 @@ export interface AgentOptions {
   selector?: string | Selector;
   /** For selectors that need scores: the critic and the name of its generation. */
   model?: { critic: Critic; id: string };
+  /** What the agent can do; default the paper's eight actions. Beyond them: `actionsWith('goto', 'press')`. */
   actions?: ActionRegistry;
   /** Candidates a step; default 3. */
   n?: number;
@@ -42,12 +42,8 @@ export interface AgentOptions {
   maxMs?: number;
   /** Seed of all draws; default 0. */
   seed?: number;
-  viewport?: { width: number; height: number; deviceScaleFactor?: number };
-  headed?: boolean;
-  /** The user's own profile folder, with its cookies; otherwise a temporary one. */
-  profile?: string;
-  /** Values that must not be written to the trace. */
-  secrets?: readonly string[];
+  /** Values that must not be written to the trace, beside those of `secrets`. */
+  masked?: readonly string[];
   /** Times that one action may be taken in one state before the agent counts as stuck; default 4, 0 for no limit. */
   stuckAfter?: number;
   budget?: Budget;
@@ -57,6 +53,7 @@ export interface AgentOptions {
   beforeStep?: NonNullable<RunEpisodeOptions['beforeStep']>;
   beforeAction?: NonNullable<RunEpisodeOptions['beforeAction']>;
   afterStep?: NonNullable<RunEpisodeOptions['afterStep']>;
+  confirm?: NonNullable<RunEpisodeOptions['confirm']>;
 }
 
 /** How the task ended, and where its trace lies. */
@@ -74,7 +71,7 @@ export async function runAgent(options: AgentOptions): Promise<AgentSummary> {
   const {
     url,
     task,
-    secrets,
+    masked = [],
     seed = 0,
     n = 3,
     maxSteps = 30,
@@ -82,12 +79,13 @@ export async function runAgent(options: AgentOptions): Promise<AgentSummary> {
     model,
     stuckAfter = 4,
   } = options;
-  const proposer =
-    typeof options.policy === 'object' ? options.policy : createPolicy(options.policy ?? 'page');
+  const window = await AgentWindow.prepare(options);
+  const { secrets } = window;
+  const actions = options.actions ?? new ActionRegistry();
+  const proposer = proposerOf(options, actions, secrets);
   const selector =
     typeof options.selector === 'object' ? options.selector : createSelector(options.selector ?? 'best-of-q');
   const localizer = options.localizer ?? new PageLocalizer();
-  const viewport = viewportOf(options);
   if (selector.needsScores && !model) {
     throw new BoqError(
       'BOQ_USAGE',
@@ -108,13 +106,18 @@ export async function runAgent(options: AgentOptions): Promise<AgentSummary> {
         localizer: localizer.name,
         selector: selector.name,
         generation,
-        ...{ n, maxSteps, maxMs, viewport },
+        ...{ n, maxSteps, maxMs, viewport: viewportOf(options) },
+        actions: actions.types,
+        allow: [...(options.allow ?? [])],
+        deny: [...(options.deny ?? [])],
+        allowPrivate: options.allowPrivate ?? false,
+        onLimit: options.onLimit ?? 'fail',
       },
       seed,
       versions: { '@boq/native': await packageVersion(), node: process.versions.node },
       gitCommit: await gitCommit(),
     },
-    secrets ? { secrets } : {},
+    { secrets: [...masked, ...secrets.values] },
   );
   const key: EpisodeKey = {
     benchmark: 'agent',
@@ -125,10 +128,9 @@ export async function runAgent(options: AgentOptions): Promise<AgentSummary> {
     generation,
     repeat: (await run.committed()).size,
   };
-  return withPage(options, viewport, async (session) => {
-    const actions = options.actions ?? new ActionRegistry();
+  return window.use(async (session) => {
     const judge = options.successText === undefined ? undefined : textJudge(session, options.successText);
-    const environment = new PageEnvironment(session, actions, judge);
+    const environment = new PageEnvironment(session, actions, judge, { secrets });
     const attempt = await run.begin(key, { instruction: task, startUrl: url });
     try {
       const end = await runEpisode({
@@ -165,9 +167,13 @@ export interface AgentPreview {
  */
 export async function previewAgent(options: Omit<AgentOptions, 'out'>): Promise<AgentPreview> {
   const { task, seed = 0, n = 3 } = options;
-  const proposer = proposerOf(options);
-  return withPage(options, viewportOf(options), async (session) => {
-    const observation = await session.observe(options.signal);
+  const window = await AgentWindow.prepare(options);
+  const { secrets } = window;
+  const actions = options.actions ?? new ActionRegistry();
+  const proposer = proposerOf(options, actions, secrets);
+  return window.use(async (session) => {
+    const environment = new PageEnvironment(session, actions, undefined, { secrets });
+    const observation = await environment.observe(options.signal);
     const request: ProposeRequest = {
       instruction: task,
       history: [],
@@ -184,33 +190,12 @@ export async function previewAgent(options: Omit<AgentOptions, 'out'>): Promise<
   });
 }
 
-function proposerOf({ policy = 'page' }: Pick<AgentOptions, 'policy'>): Proposer {
-  return typeof policy === 'string' ? createPolicy(policy) : policy;
-}
-
-function viewportOf({ viewport }: Pick<AgentOptions, 'viewport'>) {
-  return { width: 1280, height: 720, deviceScaleFactor: 1, ...viewport };
-}
-
-async function withPage<T>(
-  { url, headed, profile }: Pick<AgentOptions, 'url' | 'headed' | 'profile'>,
-  viewport: ReturnType<typeof viewportOf>,
-  work: (session: BrowserSession) => Promise<T>,
-): Promise<T> {
-  const pool = new BrowserPool({
-    size: 1,
-    headless: !headed,
-    viewport,
-    ...(profile === undefined ? {} : { profile }),
-  });
-  try {
-    return await pool.use(async (session) => {
-      await session.begin(url);
-      return work(session);
-    });
-  } finally {
-    await pool.close();
-  }
+function proposerOf(
+  { policy = 'page' }: Pick<AgentOptions, 'policy'>,
+  actions: ActionRegistry,
+  secrets: Secrets,
+): Proposer {
+  return typeof policy === 'string' ? createPolicy(policy, { actions, secretNames: secrets.names }) : policy;
 }
 
 /** Options that the loop takes as they are. */
@@ -222,6 +207,7 @@ const passedOn = [
   'beforeStep',
   'beforeAction',
   'afterStep',
+  'confirm',
 ] as const satisfies readonly (keyof AgentOptions & keyof RunEpisodeOptions)[];
 
 function definedOf<T extends object, K extends keyof T>(all: T, names: readonly K[]): Pick<T, K> {
@@ -233,6 +219,10 @@ function definedOf<T extends object, K extends keyof T>(all: T, names: readonly 
 /** Success as soon as the page shows the text. */
 function textJudge(session: BrowserSession, text: string): () => Promise<Verdict | null> {
   const shows = `(document.body?.innerText ?? '').includes(${JSON.stringify(text)})`;
-  return async () =>
-    (await session.tab.evaluate<boolean>(shows)) ? { outcome: 'success', rawReward: null } : null;
+  return async () => {
+    // A page that crashed shows nothing; the next observation loads it again.
+    if (session.crashed) return null;
+    const isShown = await session.tab.evaluate<boolean>(shows);
+    return isShown ? { outcome: 'success', rawReward: null } : null;
+  };
 }

@@ -160,9 +160,19 @@ export interface Selector {
   select(request: SelectRequest): Decision | Promise<Decision>;
 }
 
+/** What an action would set off: the control that would be pressed, in words. */
+export interface Consequence {
+  /** Role and name as the page gives them, e.g. 'button "Pay now"'; '' where nothing is there. */
+  words: string;
+  /** True where Enter goes to a field that no button belongs to; `words` is the field then. */
+  isField: boolean;
+}
+
 /** Where an episode happens: a browser page prepared for one task. */
 export interface Environment {
   observe(signal?: AbortSignal): Promise<Observation>;
+  /** What the action would press; null for actions that press nothing. Left out where nothing can be irreversible. */
+  consequence?(action: Action, point: Point | null): Promise<Consequence | null>;
   /** Executes one action; `point` is set for actions that name an element. Never throws for page behaviour. */
   act(action: Action, point: Point | null, signal?: AbortSignal): Promise<ActionResult>;
   /** Asked after every action; null while the episode goes on. */

@@ -1,23 +1,24 @@
 /** agent.js: the agent does one task on a page and shows what it considers. */
 import { join } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { pathToFileURL } from 'node:url';
 import { Option } from 'commander';
+import { actionsWith } from '../agent/actions/registry.js';
 import { Budget, type BudgetLimits } from '../agent/budget.js';
-import type { EpisodeEvent } from '../agent/loop.js';
-import { previewAgent, runAgent } from '../agent/run-agent.js';
+import { type AgentOptions, previewAgent, runAgent } from '../agent/run-agent.js';
 import { createSelector, parseSelectorSpec } from '../agent/selectors/registry.js';
+import type { WindowOptions } from '../agent/window.js';
 import { BoqError } from '../core/errors.js';
 import { packageRoot } from '../core/setup-paths.js';
 import { keptMargin } from '../evaluation/margin.js';
 import { ModelSet, newestModel, type OpenModel } from '../evaluation/models.js';
-import { describeAction } from '../report/data.js';
-import type { Candidate } from '../store/types.js';
+import { describeAction } from '../learning/templates.js';
+import { askForStep, askToConfirm, jsonEvents, liveView } from './agent-view.js';
+import { addWindowOptions, type WindowFlags, windowOptions } from './agent-window.js';
 import { findCheckpoint } from './checkpoint.js';
-import { type CommandContext, integerOption, numberOption, runCommand } from './command.js';
+import { type CommandContext, integerOption, listOption, numberOption, runCommand } from './command.js';
 import { demonstrationModel } from './demonstration.js';
 
-interface AgentFlags {
+interface AgentFlags extends WindowFlags {
   url?: string;
   task?: string;
   successText?: string;
@@ -31,9 +32,9 @@ interface AgentFlags {
   seconds: number;
   seed: number;
   out?: string;
-  headed?: boolean;
-  profile?: string;
+  actions?: string[];
   step?: boolean;
+  confirm: 'ask' | 'deny' | 'allow';
   dryRun?: boolean;
   onLimit: 'fail' | 'answer';
   maxUsd?: number;
@@ -77,9 +78,20 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--seconds <count>', 'seconds it may take', integerOption(1), 600)
         .option('--seed <integer>', 'seed of all draws', integerOption(0), 0)
         .option('--out <folder>', 'run folder for the trace (default: runs/agent- and the time)')
-        .option('--headed', 'show the browser')
-        .option('--profile <folder>', "the browser's profile, with its cookies")
+        .option(
+          '--actions <names>',
+          'beyond the usual eight: goto, press, hover, drag, select, switch_tab',
+          listOption,
+        )
         .option('--step', 'ask before each action')
+        .addOption(
+          new Option(
+            '--confirm <what>',
+            'before pressing what pays, deletes or sends: ask here, deny, or allow',
+          )
+            .choices(['ask', 'deny', 'allow'])
+            .default('allow'),
+        )
         .option('--dry-run', 'open the page, print what the policy would be asked, and do nothing')
         .addOption(
           new Option('--on-limit <what>', 'at a limit: fail, or ask for one last answer')
@@ -90,41 +102,43 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--max-tokens <count>', 'tokens that models may use', integerOption(1))
         .option('--max-calls <count>', 'calls of models', integerOption(1))
         .option('--json', 'print each step and the outcome as lines of JSON')
-        .option('--quiet', 'print the outcome only')
-        .action(async (flags: AgentFlags) => {
-          const { url, task, successText } = goal(flags);
-          if (flags.dryRun) return preview({ url, task }, flags, context);
-          await using models = new ModelSet({ embedder: await checkpointFor(flags), device: flags.device });
-          const model = await openModel(models, flags, context);
-          const { run, record } = await runAgent({
-            url,
-            task,
-            ...(successText === undefined ? {} : { successText }),
-            out:
-              flags.out ??
-              join('runs', `agent-${new Date().toISOString().slice(0, 19).replace(/[-:]/g, '')}`),
-            policy: flags.policy,
-            selector: await withKeptMargin(flags.selector, model, context),
-            ...(model ? { model } : {}),
-            n: flags.n,
-            maxSteps: flags.steps,
-            maxMs: flags.seconds * 1000,
-            seed: flags.seed,
-            onLimit: flags.onLimit,
-            budget: new Budget(limitsOf(flags)),
-            headed: flags.headed ?? false,
-            ...(flags.profile === undefined ? {} : { profile: flags.profile }),
-            signal: context.signal,
-            onEvent: flags.quiet ? () => {} : flags.json ? jsonEvents(context) : liveView(context),
-            ...(flags.step ? { beforeAction: (candidate) => confirm(candidate, context.signal) } : {}),
-          });
-          const { outcome, steps, answer } = record;
-          if (flags.json) context.print(JSON.stringify({ type: 'outcome', outcome, steps, answer, run }));
-          else {
-            const words = answer === null ? '' : `, answer: ${answer}`;
-            context.print(`${outcome} after ${steps} steps${words}\n${run}`);
-          }
+        .option('--quiet', 'print the outcome only');
+      addWindowOptions(command).action(async (flags: AgentFlags) => {
+        const { url, task, successText } = goal(flags);
+        const window = await windowOptions(flags);
+        const actions = actionsWith(...(flags.actions ?? []));
+        if (flags.dryRun) return preview({ url, task, ...window, actions }, flags, context);
+        await using models = new ModelSet({ embedder: await checkpointFor(flags), device: flags.device });
+        const model = await openModel(models, flags, context);
+        const { run, record } = await runAgent({
+          url,
+          task,
+          ...(successText === undefined ? {} : { successText }),
+          out:
+            flags.out ?? join('runs', `agent-${new Date().toISOString().slice(0, 19).replace(/[-:]/g, '')}`),
+          policy: flags.policy,
+          selector: await withKeptMargin(flags.selector, model, context),
+          ...(model ? { model } : {}),
+          n: flags.n,
+          maxSteps: flags.steps,
+          maxMs: flags.seconds * 1000,
+          seed: flags.seed,
+          onLimit: flags.onLimit,
+          budget: new Budget(limitsOf(flags)),
+          ...{ ...window, actions },
+          signal: context.signal,
+          onEvent: flags.quiet ? () => {} : flags.json ? jsonEvents(context) : liveView(context),
+          ...(flags.step ? { beforeAction: (candidate) => askForStep(candidate, context.signal) } : {}),
+          ...(flags.confirm === 'ask' ? { confirm: askToConfirm } : {}),
+          ...(flags.confirm === 'deny' ? { confirm: async () => false } : {}),
         });
+        const { outcome, steps, answer } = record;
+        if (flags.json) context.print(JSON.stringify({ type: 'outcome', outcome, steps, answer, run }));
+        else {
+          const words = answer === null ? '' : `, answer: ${answer}`;
+          context.print(`${outcome} after ${steps} steps${words}\n${run}`);
+        }
+      });
     },
     argv,
   );
@@ -150,15 +164,13 @@ function limitsOf({ maxUsd, maxTokens, maxCalls }: AgentFlags): BudgetLimits {
 
 /** What would be asked about the first step. */
 async function preview(
-  where: { url: string; task: string },
-  { policy, n, seed, headed, profile, json }: AgentFlags,
+  where: Pick<AgentOptions, 'url' | 'task' | 'actions' | keyof WindowOptions>,
+  { policy, n, seed, json }: AgentFlags,
   { print, signal }: CommandContext,
 ): Promise<void> {
   const { observation, prompt, candidates } = await previewAgent({
     ...where,
     ...{ policy, n, seed, signal },
-    headed: headed ?? false,
-    ...(profile === undefined ? {} : { profile }),
   });
   if (json) {
     const { screenshot, ...seen } = observation;
@@ -209,43 +221,4 @@ async function openModel(
     flags.model ?? (await newestModel('models')) ?? (await demonstrationModel(context, flags.device));
   context.say(`Model: ${path}.`);
   return set.open(path);
-}
-
-/** The candidates of each step with their values, the chosen one marked, and what came of it. */
-function liveView({ print }: CommandContext): (event: EpisodeEvent) => void {
-  return (event) => {
-    if (event.type === 'decided') {
-      print(`\nStep ${event.step + 1}`);
-      event.candidates.forEach((candidate, index) => {
-        const mark = index === event.selection.index ? '>' : ' ';
-        const value = event.scores ? `Q ${event.scores.q[index]!.toFixed(3)}  ` : '';
-        const thought = candidate.thought ? `  (${candidate.thought})` : '';
-        print(` ${mark} ${value}${describeAction(candidate.action)}${thought}`);
-      });
-      print(`   ${event.selection.selector}: ${event.selection.reason}`);
-    } else if (event.type === 'candidate-error') {
-      print(`   not a valid candidate: ${event.error.message}`);
-    } else if (event.type === 'step') {
-      print(`   ${event.record.result.ok ? 'did it' : 'did not work'}: ${event.record.result.message}`);
-    } else if (event.type === 'end') print('');
-  };
-}
-
-/** Steps as they are stored. */
-function jsonEvents({ print }: CommandContext): (event: EpisodeEvent) => void {
-  return (event) => {
-    if (event.type === 'step') print(JSON.stringify(event));
-  };
-}
-
-async function confirm(candidate: Candidate, signal: AbortSignal): Promise<boolean> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const reply = await terminal.question(`   ${describeAction(candidate.action)}: do it? [Y/n] `, {
-      signal,
-    });
-    return !/^\s*n/i.test(reply);
-  } finally {
-    terminal.close();
-  }
 }

@@ -109,17 +109,6 @@ export interface Provenance {
   facts: [name: string, value: string][];
 }
 
-/** `click button "OK"`, `write textbox "Name" "Ada"`: an action in one line. */
-export function describeAction(action: Action): string {
-  const parts = Object.entries(action)
-    .filter(([name, value]) => name !== 'type' && value !== null && value !== false)
-    .map(([name, value]) => {
-      if (value === true) return `+ ${name}`;
-      return name === 'text' ? JSON.stringify(value) : String(value);
-    });
-  return [action.type.replaceAll('_', ' '), ...parts].join(' ');
-}
-
 /** True where the values made the selector leave the policy's first candidate. */
 export function isOverride(step: ExampleStep): boolean {
   return step.scores !== null && step.chosen !== 0;

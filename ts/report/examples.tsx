@@ -1,6 +1,8 @@
 /** Episodes step by step: what the policy offered, what the values said, what was done. */
+
+import { describeAction } from '../learning/templates.js';
 import type { Outcome } from '../store/types.js';
-import { describeAction, type Example, type ExampleStep, isOverride } from './data.js';
+import { type Example, type ExampleStep, isOverride } from './data.js';
 
 const outcomes: Record<Outcome, { glyph: string; words: string; style: string }> = {
   success: { glyph: '✓', words: 'success', style: 'success' },

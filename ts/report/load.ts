@@ -5,18 +5,11 @@ import { BoqError } from '../core/errors.js';
 import { readCurve } from '../evaluation/loop/curve.js';
 import { readResults } from '../evaluation/results.js';
 import { groupBy } from '../evaluation/summary.js';
+import { describeAction } from '../learning/templates.js';
 import { type FolderRun, openRun } from '../store/run.js';
 import type { EpisodeRecord, Json, StepRecord } from '../store/types.js';
 import { type Comparison, compareRuns, type EvaluatedRun } from './compare.js';
-import {
-  type Collection,
-  describeAction,
-  type Example,
-  type ExampleStep,
-  type Provenance,
-  type ReportData,
-  type Training,
-} from './data.js';
+import type { Collection, Example, ExampleStep, Provenance, ReportData, Training } from './data.js';
 import { exists, type Facts, readEpisodes, readJson, readLines } from './folders.js';
 import { significant } from './format.js';
 import { type ChosenExample, selectExamples } from './select-examples.js';

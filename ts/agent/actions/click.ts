@@ -7,6 +7,7 @@ export const click: ActionDefinition = {
     'Click an element: a button, link, tab, menu item, check box, or an option of a list (name the option and its list).',
   schema: actionSchema('click', { element: elementProperty }),
   needsPoint: true,
+  presses: () => 'click',
   async execute(surface, action, point) {
     const element = text(action, 'element');
     if (!point) return failed(`no place is known for ${element}`);

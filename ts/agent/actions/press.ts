@@ -22,6 +22,7 @@ export const press: ActionDefinition = {
   description: 'Press a key; it goes to the element that was used last.',
   schema: actionSchema('press', { key: { enum: keys } }),
   needsPoint: false,
+  presses: (action) => (action['key'] === 'Enter' || action['key'] === 'Space' ? 'key' : null),
   async execute(surface, action) {
     const key = text(action, 'key');
     await surface.press(key);

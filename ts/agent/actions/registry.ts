@@ -1,6 +1,7 @@
 /** The actions an agent knows, and the check that every candidate passes before anything is done with it. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { BoqError } from '../../core/errors.js';
+import { nearestNames } from '../../core/nearest.js';
 import type { Action, Candidate, CandidateError, Json } from '../../store/types.js';
 import { answer } from './answer.js';
 import { click } from './click.js';
@@ -32,6 +33,23 @@ export const standardActions: readonly ActionDefinition[] = [
 
 /** Beyond the paper, by name: for agents that are to have them. */
 export const optionalActions: readonly ActionDefinition[] = [goTo, press, hover, drag, select, switchTab];
+
+/**
+ * The paper's actions and optional ones by name.
+ * @throws BOQ_USAGE with the nearest name
+ */
+export function actionsWith(...names: readonly string[]): ActionRegistry {
+  const known = optionalActions.map(({ type }) => type);
+  const chosen = [...new Set(names)].map((name) => {
+    const found = optionalActions.find(({ type }) => type === name);
+    if (found) return found;
+    throw new BoqError(
+      'BOQ_USAGE',
+      `Unknown optional action "${name}": did you mean ${nearestNames(name, known)[0]}? There are ${known.join(', ')}.`,
+    );
+  });
+  return new ActionRegistry([...standardActions, ...chosen]);
+}
 
 const longestRaw = 500;
 

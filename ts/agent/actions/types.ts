@@ -52,6 +52,11 @@ export interface ActionDefinition {
   readonly schema: { [key: string]: Json };
   /** True where `element` must be turned into a point first. */
   readonly needsPoint: boolean;
+  /**
+   * How it presses a control, which may be one that cannot be taken back: by a click at its point, by Enter in the
+   * field there, or by a key in the focused element. Left out, or null, where it presses none.
+   */
+  presses?(action: Action): 'click' | 'submit' | 'key' | null;
   execute(surface: ActionSurface, action: Action, point: Point | null): Promise<ActionResult>;
 }
 

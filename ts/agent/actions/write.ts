@@ -12,6 +12,7 @@ export const write: ActionDefinition = {
     submit: { type: 'boolean', description: 'Press Enter afterwards.' },
   }),
   needsPoint: true,
+  presses: (action) => (action['submit'] === true ? 'submit' : null),
   async execute(surface, action, point) {
     const element = text(action, 'element');
     const content = text(action, 'text');

@@ -2,7 +2,7 @@
 import { BoqError } from '../../core/errors.js';
 import type { Action, ActionResult, Point } from '../../store/types.js';
 import type { ActionRegistry } from '../actions/registry.js';
-import type { Environment, Observation, Verdict } from '../types.js';
+import type { Consequence, Environment, Observation, Verdict } from '../types.js';
 import { Progress } from './progress.js';
 import { Secrets } from './secrets.js';
 import type { BrowserSession } from './session.js';
@@ -72,9 +72,22 @@ export class PageEnvironment implements Environment {
     if (refused !== null) return { ok: false, message: refused };
     const filled = await this.#fill(action);
     if ('refused' in filled) return { ok: false, message: filled.refused };
-    const result = await definition.execute(this.#session, filled.action, point);
-    await this.#session.settle();
-    return { ...result, message: this.#secrets.mask(result.message) };
+    try {
+      const result = await definition.execute(this.#session, filled.action, point);
+      await this.#session.settle();
+      return { ...result, message: this.#secrets.mask(result.message) };
+    } catch (error) {
+      // The next observation loads the page again.
+      if (this.#session.crashed) return { ok: false, message: 'the page crashed while this was done' };
+      throw error;
+    }
+  }
+
+  async consequence(action: Action, point: Point | null): Promise<Consequence | null> {
+    const by = this.#actions.get(action.type)?.presses?.(action) ?? null;
+    if (by === null) return null;
+    const { words, isField } = await this.#session.consequence(by, point);
+    return { words: this.#secrets.mask(words), isField };
   }
 
   async #fill(action: Action): Promise<{ action: Action } | { refused: string }> {

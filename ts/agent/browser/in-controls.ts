@@ -45,6 +45,25 @@ export function installControls(api: PageApi): void {
     element.dispatchEvent(new Event('change', { bubbles: true }));
   };
 
+  const isText = (element: Element | null): element is HTMLElement =>
+    element !== null &&
+    (element.tagName === 'TEXTAREA' ||
+      (element as HTMLElement).isContentEditable ||
+      (element.tagName === 'INPUT' && !notText.has((element as HTMLInputElement).type)));
+
+  /** The focused element, looked for in shadow roots and frames. */
+  const deepFocus = (): Element | null => {
+    let focused: Element | null = document.activeElement;
+    for (let depth = 0; focused && depth < 20; depth++) {
+      const inner: Element | null =
+        api.shadowOf(focused)?.activeElement ??
+        (focused.tagName === 'IFRAME' ? (api.documentOf(focused)?.activeElement ?? null) : null);
+      if (!inner) break;
+      focused = inner;
+    }
+    return focused;
+  };
+
   let aimed: Element | null = null;
   const within = (outer: Element, inner: Element | undefined): boolean => {
     for (let node: Element | null = inner ?? null; node; node = api.parentOf(node))
@@ -106,6 +125,25 @@ export function installControls(api: PageApi): void {
     return { ...info, kind: 'other' };
   };
 
+  api.consequence = (x, y, by) => {
+    const pressed = (element: Element) => ({ words: words(element), isField: false });
+    if (by === 'click') {
+      const hit = api.elementAt(x, y)?.element ?? null;
+      let node = hit;
+      while (node && !api.isClickable(node)) node = api.parentOf(node);
+      const control = node ?? hit?.closest('label')?.control ?? hit;
+      return control ? pressed(control) : { words: '', isField: false };
+    }
+    const field = by === 'key' ? deepFocus() : (controlAt(x, y)?.target ?? null);
+    if (!field) return { words: '', isField: false };
+    if (by === 'key' && !isText(field)) return pressed(field);
+    const form = (field as HTMLInputElement).form ?? field.closest('form');
+    const button = Array.from(form?.elements ?? []).find((element) =>
+      element.matches('button:not([type]),button[type=submit],input[type=submit],input[type=image]'),
+    );
+    return button ? pressed(button) : { words: words(field), isField: true };
+  };
+
   api.choose = (x, y, text) => {
     const list = controlAt(x, y)?.target as HTMLSelectElement | undefined;
     const option = list && Array.from(list.options).find((entry) => entry.text.trim() === text);
@@ -132,19 +170,7 @@ export function installControls(api: PageApi): void {
   };
 
   api.prepareTyping = (x, y) => {
-    const isText = (element: Element | null): element is HTMLElement =>
-      element !== null &&
-      (element.tagName === 'TEXTAREA' ||
-        (element as HTMLElement).isContentEditable ||
-        (element.tagName === 'INPUT' && !notText.has((element as HTMLInputElement).type)));
-    let focused: Element | null = document.activeElement;
-    for (let depth = 0; focused && depth < 20; depth++) {
-      const inner: Element | null =
-        api.shadowOf(focused)?.activeElement ??
-        (focused.tagName === 'IFRAME' ? (api.documentOf(focused)?.activeElement ?? null) : null);
-      if (!inner) break;
-      focused = inner;
-    }
+    const focused = deepFocus();
     const at = controlAt(x, y)?.target ?? null;
     const inside = at && !isText(at) ? at.querySelector('input,textarea,[contenteditable]') : null;
     const field = [at, inside, focused].find((element): element is HTMLElement => isText(element));

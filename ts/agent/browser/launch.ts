@@ -82,6 +82,17 @@ export function needsNoSandbox(): boolean {
   return process.platform === 'linux' && process.getuid?.() === 0;
 }
 
+let announced = false;
+
+function announceNoSandbox(): void {
+  if (announced || !needsNoSandbox()) return;
+  announced = true;
+  process.emitWarning(
+    'the browser runs without its sandbox, as it cannot have one as root: visit only pages that you trust, or use another account',
+    { code: 'BOQ_NO_SANDBOX' },
+  );
+}
+
 const running = new Set<{ browser: Browser; profile: string | null }>();
 
 /** Kills the browser with its helpers; each browser leads a process group of its own. */
@@ -164,6 +175,7 @@ export async function launchBrowser(options: LaunchOptions = {}): Promise<Runnin
         : 'expected Chrome or Chromium on this machine, found none; run `node scripts/setup.js`, or set BOQ_BROWSER to its path',
     );
   }
+  announceNoSandbox();
   sweepProfiles();
   const profile = options.profile ? null : mkdtempSync(join(tmpdir(), `${profilePrefix}${process.pid}-`));
   let browser: Browser;

@@ -3,7 +3,7 @@
  * inside the page: they are sent as text and may use nothing from outside their own body but the page itself.
  */
 import type { ControlInfo } from '../actions/types.js';
-import type { PageElement } from '../types.js';
+import type { Consequence, PageElement } from '../types.js';
 
 export type RawElement = Omit<PageElement, 'description'>;
 
@@ -57,6 +57,8 @@ export interface PageApi {
    * something else. null for the same place.
    */
   aim(x: number, y: number): { x: number; y: number } | null;
+  /** The control that a click there, Enter in the field there, or a key in the focused element would press. */
+  consequence(x: number, y: number, by: 'click' | 'submit' | 'key'): Consequence;
   choose(x: number, y: number, option: string): boolean;
   setValue(x: number, y: number, value: string): string;
   fileFieldAt(x: number, y: number): Element | null;

@@ -5,6 +5,7 @@
 import { BoqError } from '../../core/errors.js';
 import { DomainPolicy } from './domain-policy.js';
 
+/** A value that is typed by name. */
 export interface Secret {
   value: string;
   /** Where it may be typed; anywhere where left out. */
@@ -13,6 +14,7 @@ export interface Secret {
 
 const shortestMasked = 3;
 
+/** The values that one agent may type, by name. */
 export class Secrets {
   readonly #values: ReadonlyMap<string, { value: string; policy: DomainPolicy | null }>;
 
@@ -39,8 +41,9 @@ export class Secrets {
     return [...this.#values.keys()];
   }
 
+  /** What must not be shown: each value, and what an address makes of it. */
   get values(): string[] {
-    return [...this.#values.values()].map(({ value }) => value);
+    return [...this.#values.values()].flatMap(({ value }) => forms(value));
   }
 
   /**
@@ -64,10 +67,18 @@ export class Secrets {
   mask(text: string): string {
     let masked = text;
     // Longer ones first: one secret may contain another.
-    const entries = [...this.#values].sort(([, a], [, b]) => b.value.length - a.value.length);
-    for (const [name, { value }] of entries) {
-      if (value.length >= shortestMasked) masked = masked.replaceAll(value, `{{${name}}}`);
+    const entries = [...this.#values]
+      .flatMap(([name, { value }]) => forms(value).map((form) => ({ name, form })))
+      .sort((a, b) => b.form.length - a.form.length);
+    for (const { name, form } of entries) {
+      if (form.length >= shortestMasked) masked = masked.replaceAll(form, `{{${name}}}`);
     }
     return masked;
   }
+}
+
+/** A value as it is, in an address, and in the address of a submitted form. */
+function forms(value: string): string[] {
+  const submitted = new URLSearchParams({ v: value }).toString().slice('v='.length);
+  return [...new Set([value, encodeURIComponent(value), encodeURI(value), submitted])];
 }

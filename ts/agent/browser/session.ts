@@ -4,18 +4,18 @@
  */
 import { existsSync } from 'node:fs';
 import { basename, resolve, sep } from 'node:path';
-import type { BrowserContext, Page } from 'puppeteer';
+import type { BrowserContext, Cookie, CookieData, Page } from 'puppeteer';
 import { BoqError } from '../../core/errors.js';
 import type { Point } from '../../store/types.js';
 import type { ActionSurface, ControlInfo } from '../actions/types.js';
 import { describeElements } from '../elements.js';
-import type { Observation } from '../types.js';
+import type { Consequence, Observation } from '../types.js';
 import { within } from './deadline.js';
 import type { DomainPolicy } from './domain-policy.js';
 import type { KeyName } from './keys.js';
 import type { RunningBrowser } from './launch.js';
 import { type ScreenshotSettings, Tab, type TabLimits } from './tab.js';
-import type { Targets } from './targets.js';
+import { leavingNote, type Targets } from './targets.js';
 
 /** What a session shows and allows. */
 export interface SessionOptions {
@@ -30,7 +30,20 @@ export interface SessionOptions {
   downloads?: string;
   /** Folder whose files may be given to file fields; none where left out. */
   uploads?: string;
+  /** Name and password for pages of one origin that ask for them before they show anything (basic authentication). */
+  credentials?: Credentials;
 }
+
+/** A name and a password for one origin. */
+export interface Credentials {
+  username: string;
+  password: string;
+  /** Where they may go, such as https://intranet.example:8443. */
+  origin: string;
+}
+
+/** Crashes of pages within one episode; more are a fault of the machine. */
+const crashesAllowed = 5;
 
 const defaultLimits: TabLimits = { loadMs: 15_000, settleMs: 3_000, callMs: 20_000 };
 
@@ -49,6 +62,7 @@ export class BrowserSession implements ActionSurface {
   #arriving: Promise<void>[] = [];
   #events: string[] = [];
   #lastPoint: Point = { x: 0, y: 0 };
+  #crashes = 0;
   startUrl = 'about:blank';
 
   private constructor(context: BrowserContext, targets: Targets, options: SessionOptions) {
@@ -68,10 +82,13 @@ export class BrowserSession implements ActionSurface {
     const context =
       options.ownContext === false ? browser.defaultBrowserContext() : await browser.createBrowserContext();
     const session = new BrowserSession(context, targets, options);
-    const { policy } = options;
+    const { policy, credentials } = options;
     targets.own(context.id, {
       note: (event) => session.#note(event),
       ...(policy ? { refuse: (url: string) => policy.refuse(url) } : {}),
+      ...(credentials
+        ? { credentials: (url: string) => (new URL(url).origin === credentials.origin ? credentials : null) }
+        : {}),
     });
     try {
       await Promise.all([
@@ -149,32 +166,52 @@ export class BrowserSession implements ActionSurface {
     return tab;
   }
 
+  /** True where the page in front has crashed; the next observation loads it again. */
+  get crashed(): boolean {
+    return this.#active?.crashed ?? false;
+  }
+
   get usable(): boolean {
     return this.#active !== null && !this.#active.closed && !this.#active.crashed;
   }
 
-  /** Loads the start page of an episode: one tab, no history, no events. @throws BoqError BOQ_BROWSER */
+  /** Loads the start page of an episode: one tab, no history, no events but those of its loading. @throws BoqError BOQ_BROWSER */
   async begin(url: string): Promise<void> {
     const [first, ...others] = this.#tabs;
     for (const tab of others) await tab.page.close().catch(() => undefined);
     if (first) this.#active = first;
     this.startUrl = url;
+    this.#crashes = 0;
+    this.#events = [];
     const fault = await this.goto(url);
     if (fault) throw new BoqError('BOQ_BROWSER', `expected ${url} to load, got ${fault}`);
     // Where the last episode left the mouse must not show.
     await Promise.all([this.tab.forgetHistory(), this.tab.mouse('mouseMoved', { x: 0, y: 0 })]);
-    this.#events = [];
+    this.#events = this.#events.filter((event) => event !== leavingNote);
     this.#lastPoint = { x: 0, y: 0 };
   }
 
   async observe(signal?: AbortSignal): Promise<Observation> {
+    if (this.#active?.crashed) await this.#revive(this.#active);
     const tab = this.tab;
     try {
       return await this.#observeTab(tab, signal);
     } catch (error) {
+      if (tab.crashed && !signal?.aborted) return this.observe(signal);
       // A window may close itself meanwhile: the one beneath it is in front then.
       if (await tab.closesWith(error)) return this.observe(signal);
       throw error;
+    }
+  }
+
+  /** A page that crashed is loaded again; one that crashes at once is left for the start page. */
+  async #revive(tab: Tab): Promise<void> {
+    if (this.#crashes++ >= crashesAllowed)
+      throw new BoqError('BOQ_BROWSER', 'the page crashed again and again');
+    if (await tab.revive(tab.url)) {
+      this.#note('the page crashed and was loaded again');
+    } else if (await tab.revive(this.startUrl)) {
+      this.#note('the page crashed twice, so the start page was loaded');
     }
   }
 
@@ -229,8 +266,22 @@ export class BrowserSession implements ActionSurface {
     await Promise.all(this.#arriving.splice(0));
   }
 
+  /** All cookies of the window. */
+  cookies(): Promise<Cookie[]> {
+    return this.#context.cookies();
+  }
+
+  async setCookies(cookies: readonly CookieData[]): Promise<void> {
+    await this.#context.setCookie(...cookies);
+  }
+
   control(point: Point): Promise<ControlInfo> {
     return this.tab.control(point);
+  }
+
+  /** What a click at the point, Enter in the field there, or a key in the focused element would press. */
+  consequence(by: 'click' | 'submit' | 'key', point: Point | null): Promise<Consequence> {
+    return this.tab.askAt<Consequence>('consequence', point ?? this.#lastPoint, by);
   }
 
   async click(point: Point): Promise<void> {

@@ -44,6 +44,7 @@ export class Tab {
   /** A navigation was asked for or began and has not ended. */
   #navigating = false;
   #onChange: (() => void)[] = [];
+  readonly #onCrash = new Set<() => void>();
   /** Windows that the page has opened and that have not arrived yet. */
   openedWindows = 0;
   crashed = false;
@@ -100,14 +101,13 @@ export class Tab {
     this.#cdp.on('Page.windowOpen', () => {
       this.openedWindows++;
     });
-    this.#cdp.on('Inspector.targetCrashed', () => {
+    const crash = (): void => {
       this.crashed = true;
       changed(false);
-    });
-    this.page.on('error', () => {
-      this.crashed = true;
-      changed(false);
-    });
+      for (const leave of this.#onCrash) leave();
+    };
+    this.#cdp.on('Inspector.targetCrashed', crash);
+    this.page.on('error', crash);
   }
 
   get url(): string {
@@ -132,13 +132,27 @@ export class Tab {
   async send(method: string, parameters: object = {}, what = method): Promise<unknown> {
     // The protocol's own types are keyed by method name; here methods come from few places and are written out.
     const call = this.#cdp.send(method as 'Page.enable', parameters as never) as Promise<unknown>;
-    return within(call, this.#limits.callMs, what);
+    return this.#answer(call, this.#limits.callMs, what);
+  }
+
+  /** Waits for an answer of the browser, at most until the page crashes: some calls are never answered then. */
+  async #answer<T>(call: Promise<T>, ms: number, what: string): Promise<T> {
+    let leave = (): void => {};
+    const crash = new Promise<never>((_, reject) => {
+      leave = () => reject(new BoqError('BOQ_BROWSER', 'the page crashed'));
+    });
+    this.#onCrash.add(leave);
+    try {
+      return await within(Promise.race([call, crash]), ms, what);
+    } finally {
+      this.#onCrash.delete(leave);
+    }
   }
 
   /** Runs an expression in the main frame. A document that has no page script yet gets it first. */
   async evaluate<T>(expression: string, ms = this.#limits.callMs): Promise<T> {
     const run = (source: string) =>
-      within(
+      this.#answer(
         this.#cdp.send('Runtime.evaluate', { expression: source, awaitPromise: true, returnByValue: true }),
         ms,
         'an answer of the page',
@@ -265,13 +279,14 @@ export class Tab {
    */
   async goto(url: string): Promise<string | null> {
     try {
-      const reply = (await within(
+      const reply = (await this.#answer(
         this.#cdp.send('Page.navigate', { url }),
         this.#limits.loadMs,
         `an answer from ${url}`,
       )) as { errorText?: string };
       if (reply.errorText && reply.errorText !== 'net::ERR_ABORTED') return reply.errorText;
     } catch (error) {
+      if (this.crashed) return 'the page crashed';
       if (error instanceof BoqError && error.code === 'BOQ_TIMEOUT') {
         await this.send('Page.stopLoading').catch(() => undefined);
         return error.message;
@@ -280,6 +295,13 @@ export class Tab {
     }
     await this.settle();
     return null;
+  }
+
+  /** Loads an address in place of a page that crashed. @returns false where that crashes or does not load */
+  async revive(url: string): Promise<boolean> {
+    this.crashed = false;
+    const fault = await this.goto(url);
+    return fault === null && !this.crashed;
   }
 
   async reload(): Promise<void> {
@@ -378,12 +400,12 @@ export class Tab {
       });
     let picture: { data: string };
     try {
-      picture = await within(take(), Math.min(5000, this.#limits.callMs), 'a screenshot');
+      picture = await this.#answer(take(), Math.min(5000, this.#limits.callMs), 'a screenshot');
     } catch (error) {
       if (this.crashed || this.closed) throw error;
       // A window in the background may stop drawing; in front it draws again.
       await this.send('Page.bringToFront');
-      picture = await within(take(), this.#limits.callMs, 'a screenshot');
+      picture = await this.#answer(take(), this.#limits.callMs, 'a screenshot');
     }
     const bytes = Buffer.from(picture.data, 'base64');
     const { width, height } = imageSize(bytes, settings.format);

@@ -9,6 +9,8 @@ import { pageScript } from './page-script.js';
 export interface Owner {
   /** Why an address may not be loaded, or null; no address is asked about where this is left out. */
   refuse?: (url: string) => Promise<string | null>;
+  /** Name and password for a page that asks for them, or null. */
+  credentials?: (url: string) => { username: string; password: string } | null;
   /** Takes what happens, in sentences. */
   note(event: string): void;
 }
@@ -17,6 +19,9 @@ interface AttachedEvent {
   sessionId: string;
   targetInfo: { targetId: string; type: string; browserContextId?: string };
 }
+
+/** Said of the page that is left, when the next one is on its way. */
+export const leavingNote = 'the page asked whether to leave it and was answered yes';
 
 const ownContext = 'own';
 
@@ -113,7 +118,7 @@ export class Targets {
         this.#pages.set(targetId, owner);
         this.#answerDialogs(session, owner);
       }
-      if (owner?.refuse) this.#enforce(session, owner.refuse, owner);
+      if (owner?.refuse || owner?.credentials) this.#intercept(session, owner);
       this.#autoAttach(session, targetId).catch(ignored);
     }
     session.send('Runtime.runIfWaitingForDebugger').catch(ignored);
@@ -123,7 +128,7 @@ export class Targets {
   #answerDialogs(session: CDPSession, owner: Owner): void {
     session.on('Page.javascriptDialogOpening', ({ type, message, defaultPrompt }) => {
       const words = message.slice(0, 300);
-      if (type === 'beforeunload') owner.note('the page asked whether to leave it and was answered yes');
+      if (type === 'beforeunload') owner.note(leavingNote);
       else if (type === 'prompt')
         owner.note(`the page showed a prompt "${words}", answered with its default`);
       else
@@ -133,9 +138,10 @@ export class Targets {
     });
   }
 
-  #enforce(session: CDPSession, refuse: NonNullable<Owner['refuse']>, owner: Owner): void {
+  /** Every document is asked about before it is requested; one behind a password gets it, once. */
+  #intercept(session: CDPSession, { refuse = async () => null, credentials, note }: Owner): void {
     const refused = (url: string, reason: string): void => {
-      owner.note(`${url.slice(0, 200)} was not loaded: ${reason}`);
+      note(`${url.slice(0, 200)} was not loaded: ${reason}`);
     };
     session.on('Fetch.requestPaused', ({ requestId, request }) => {
       void (async () => {
@@ -146,6 +152,20 @@ export class Targets {
           await session.send('Fetch.failRequest', { requestId, errorReason: 'BlockedByClient' });
         }
       })().catch(ignored);
+    });
+    // A visible browser would wait for a person here.
+    const answered = new Set<string>();
+    session.on('Fetch.authRequired', ({ requestId, request, authChallenge }) => {
+      const known = authChallenge.source === 'Server' ? (credentials?.(request.url) ?? null) : null;
+      const isWrong = answered.has(requestId);
+      if (isWrong) note(`${new URL(request.url).host} did not take the name and password it was given`);
+      else if (!known) note(`${authChallenge.origin} asked for a name and a password; none is set for it`);
+      answered.add(requestId);
+      const authChallengeResponse =
+        known && !isWrong
+          ? { response: 'ProvideCredentials' as const, ...known }
+          : { response: 'CancelAuth' as const };
+      session.send('Fetch.continueWithAuth', { requestId, authChallengeResponse }).catch(ignored);
     });
     // Addresses that no request is made for: the browser would show them without asking.
     const local = /^(?:data|blob|filesystem|file|chrome|devtools|view-source|javascript|about):/i;
@@ -161,6 +181,7 @@ export class Targets {
     });
     session
       .send('Fetch.enable', {
+        handleAuthRequests: true,
         patterns: [{ urlPattern: '*', resourceType: 'Document', requestStage: 'Request' }],
       })
       .catch(ignored);

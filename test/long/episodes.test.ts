@@ -1,0 +1,78 @@
+/** Five hundred episodes in one process, scored by a model: what they use must not grow, and nothing may stay. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect } from 'chai';
+import { collect } from '../../ts/evaluation/collect.js';
+import { ModelSet } from '../../ts/evaluation/models.js';
+import { embedRun } from '../../ts/learning/embed-run.js';
+import { Embedder } from '../../ts/learning/embedder.js';
+import { openRunSource } from '../../ts/learning/run-source.js';
+import { train } from '../../ts/learning/train.js';
+import { tinyCheckpoint } from '../support/checkpoint.js';
+import { descendants, openHandles, slope } from '../support/processes.js';
+
+const tasks = ['click-button', 'click-checkboxes', 'enter-text', 'login-user', 'click-tab-2'];
+const warmUp = 50;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+describe('five hundred episodes in one process', () => {
+  let root: string;
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), 'boq-long-'));
+  });
+  after(() => rm(root, { recursive: true }));
+
+  it('use as much memory and as many handles at the end as after the first fifty, and leave no browser', async () => {
+    const checkpoint = await tinyCheckpoint();
+    const data = join(root, 'data');
+    await collect({ benchmark: 'miniwob', tasks, seeds: { from: 0, to: 2 }, out: data });
+    {
+      await using embedder = await Embedder.load({ path: checkpoint });
+      await embedRun(await openRunSource(data), embedder);
+    }
+    const path = join(root, 'model');
+    await train({ data: [data], out: path, config: { steps: 20, projection: 8, hidden: [8] } });
+
+    const before = { handles: openHandles(), processes: descendants().length };
+    const memory: { x: number; y: number }[] = [];
+    const handles: { x: number; y: number }[] = [];
+    {
+      await using models = new ModelSet({ embedder: checkpoint });
+      const { critic, id } = await models.open(path);
+      const summary = await collect({
+        benchmark: 'miniwob',
+        tasks,
+        seeds: { from: 100, to: 199 },
+        workers: 1,
+        out: join(root, 'run'),
+        selector: 'best-of-q',
+        critic: { critic, generation: id },
+        onProgress: ({ played }) => {
+          if (played < warmUp || played % 5 !== 0 || memory.at(-1)?.x === played) return;
+          collectGarbage();
+          memory.push({ x: played, y: process.memoryUsage.rss() / 1000 });
+          handles.push({ x: played, y: openHandles() });
+        },
+      });
+      expect(summary).to.include({ episodes: 500, played: 500 });
+      expect(summary.faults).to.deep.equal([]);
+    }
+    const growth = slope(memory);
+    const first = memory[0]!;
+    const last = memory.at(-1)!;
+    process.stdout.write(
+      `      memory ${(first.y / 1000).toFixed(1)} MB after ${first.x} episodes, ${(last.y / 1000).toFixed(1)} MB after ` +
+        `${last.x}: ${growth.toFixed(1)} kB an episode; handles ${handles[0]!.y} and ${handles.at(-1)!.y}\n`,
+    );
+    expect(growth).to.be.lessThan(50);
+    expect(Math.abs(slope(handles)) * 450).to.be.lessThan(3);
+    expect(descendants().filter(({ state }) => state === 'Z')).to.deep.equal([]);
+    expect(descendants()).to.have.length(before.processes);
+    expect(openHandles()).to.be.at.most(before.handles + 2);
+  }).timeout(0);
+});
