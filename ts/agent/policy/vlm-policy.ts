@@ -7,12 +7,11 @@ import { BoqError } from '../../core/errors.js';
 import type { Candidate } from '../../store/types.js';
 import { ActionRegistry } from '../actions/registry.js';
 import type { ProposalEvent, ProposeRequest, Proposer } from '../types.js';
-import { type ChatClient, type ChatMessage, renderMessages } from '../vlm/index.js';
+import { type ChatClient, type ChatMessage, Fence, renderMessages } from '../vlm/index.js';
 import { CandidateReader } from './candidate-reader.js';
 import { eager } from './eager.js';
 import {
   answerSchema,
-  fenceFor,
   type PromptSettings,
   repairMessages,
   stepMessages,
@@ -81,7 +80,7 @@ export class VlmPolicy implements Proposer {
   preview(request: ProposeRequest): string {
     const [first] = this.#shares(request.n);
     const asked = { ...request, n: first ?? 1 };
-    const messages = stepMessages(asked, this.#prompt, { level: 0, fence: fenceFor(request) }) ?? [];
+    const messages = stepMessages(asked, this.#prompt, { level: 0, fence: new Fence(request.random) }) ?? [];
     const { label, format } = this.#client.settings;
     const schema = JSON.stringify(answerSchema(asked, this.#prompt.actions), null, 2);
     const head = `To ${this.#client.model} at ${label}, ${this.#shares(request.n).length} call(s), answer as ${format}`;
@@ -92,7 +91,7 @@ export class VlmPolicy implements Proposer {
    * @throws BOQ_VLM_*, BOQ_TIMEOUT where the model cannot be asked, BOQ_ABORTED
    */
   async *propose(request: ProposeRequest): AsyncGenerator<ProposalEvent> {
-    const fence = fenceFor(request);
+    const fence = new Fence(request.random);
     const offered = new Map<string, number>();
     const stop = new AbortController();
     const signal = request.signal ? AbortSignal.any([request.signal, stop.signal]) : stop.signal;
@@ -116,7 +115,7 @@ export class VlmPolicy implements Proposer {
   }
 
   /** One conversation: the question, and as many repairs as are needed and allowed. */
-  async *#ask(request: ProposeRequest, fence: string): AsyncGenerator<ProposalEvent> {
+  async *#ask(request: ProposeRequest, fence: Fence): AsyncGenerator<ProposalEvent> {
     const { n, signal } = request;
     const { actions } = this.#prompt;
     let repair: ChatMessage[] = [];

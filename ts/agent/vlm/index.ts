@@ -1,5 +1,8 @@
 /** Models behind OpenAI-compatible endpoints: what the rooms that use them need. */
 export * from './chat.js';
 export { ChatClient, type ChatClientHooks } from './client.js';
+export { type Answer, complete, objectOf } from './complete.js';
+export { Fence } from './fence.js';
 export { presetNames } from './presets.js';
 export * from './settings.js';
+export { openClient, type VlmSetup } from './setup.js';
