@@ -38,6 +38,16 @@ export {
   runEpisode,
 } from './agent/loop.js';
 export { LoopGuard, type LoopGuardOptions } from './agent/loop-guard.js';
+export {
+  type Method,
+  methodOf,
+  type PlayContext,
+  type Player,
+  type Rule,
+  type RuleContext,
+} from './agent/methods/method.js';
+export { createMethod, ruleNames } from './agent/methods/registry.js';
+export { type Replay, type ReplayStep, replayThen, stateSignature } from './agent/methods/replay.js';
 export { PagePolicy, type PagePolicyOptions } from './agent/policy/page.js';
 export { createPolicy, type PolicySettings, policyNames } from './agent/policy/registry.js';
 export {
@@ -50,6 +60,8 @@ export {
 export { argmax, bestOfQ, tieWidth } from './agent/selectors/best-of-q.js';
 export { epsilonGreedy } from './agent/selectors/epsilon-greedy.js';
 export { first } from './agent/selectors/first.js';
+export { lowerBound } from './agent/selectors/lower-bound.js';
+export { majority } from './agent/selectors/majority.js';
 export { type Picker, pickerSelector, wordPicker } from './agent/selectors/picker.js';
 export { prompting } from './agent/selectors/prompting.js';
 export { random } from './agent/selectors/random.js';
@@ -177,7 +189,7 @@ export {
 } from './learning/embedder.js';
 export { type PullOptions, type PullPlan, type PullResult, pullCheckpoint } from './learning/hub.js';
 export { type HyperParameter, hyperParameters, type Preset, presets } from './learning/hyper-parameters.js';
-export type { ModelConfig } from './learning/model-card.js';
+export type { CalibrationMap, ModelConfig } from './learning/model-card.js';
 export type { EmbedderProfile } from './learning/profile.js';
 export { openRunSource } from './learning/run-source.js';
 export {

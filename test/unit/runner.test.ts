@@ -2,7 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { createSelector } from '../../ts/agent/selectors/registry.js';
+import { createMethod } from '../../ts/agent/methods/registry.js';
+import type { Episode } from '../../ts/agent/types.js';
 import { BoqError } from '../../ts/core/errors.js';
 import {
   type EpisodeSource,
@@ -22,18 +23,18 @@ const drawing = scriptedProposer((_, { random, n }) =>
 );
 
 function plan(episodes: number, spec = 'epsilon-greedy@epsilon=0.5', repeats = 1): PlannedEpisode[] {
-  const selector = createSelector(spec);
+  const method = createMethod(spec);
   return Array.from({ length: episodes * repeats }, (_, index) => ({
     key: {
       benchmark: 'fake',
       task: `task-${index % 3}`,
       seed: Math.floor(index / repeats),
       policy: 'scripted',
-      selector: selector.name,
+      selector: method.name,
       generation: 'none',
       repeat: index % repeats,
     },
-    selector,
+    method,
     critic: null,
   }));
 }
@@ -49,7 +50,7 @@ class FakeSource implements EpisodeSource {
   async use<T>(
     task: string,
     seed: number,
-    work: (episode: ReturnType<typeof clickEpisode>) => Promise<T>,
+    work: (episode: Episode, reset: () => Promise<Episode>) => Promise<T>,
     { fresh }: { fresh: boolean },
   ): Promise<T> {
     const attempt = this.opened.filter((one) => one.task === task && one.seed === seed).length;
@@ -64,7 +65,7 @@ class FakeSource implements EpisodeSource {
         await this.onAct(signal);
         if (fault) throw fault;
       };
-      return await work(clickEpisode(world));
+      return await work(clickEpisode(world), async () => clickEpisode());
     } finally {
       this.running--;
     }

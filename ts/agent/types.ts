@@ -130,6 +130,8 @@ export interface Critic {
     screenshot: Screenshot;
     signal?: AbortSignal;
   }): StepScoring;
+  /** The chance of success that a Q stands for, where the model was calibrated on held-out episodes. */
+  chance?(q: number): number;
 }
 
 /** What a selector is asked. */

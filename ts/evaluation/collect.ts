@@ -1,5 +1,5 @@
 /** The first stage: episodes of a policy, every candidate stored, as data to learn from. */
-import { createSelector } from '../agent/selectors/registry.js';
+import { createMethod } from '../agent/methods/registry.js';
 import type { Critic } from '../agent/types.js';
 import { BoqError } from '../core/errors.js';
 import { FolderRun } from '../store/run.js';
@@ -11,7 +11,7 @@ import { describeRun, type EpisodeOptions, episodeKeys, resolveStage, withBrowse
 export interface CollectOptions extends EpisodeOptions {
   /** Run folder to begin or to continue. */
   out: string;
-  /** How actions are chosen; default epsilon-greedy@epsilon=0.5. */
+  /** How actions are chosen, a selector with rules if any; default epsilon-greedy@epsilon=0.5. */
   selector?: string;
   /** For selectors that need scores: the critic and the name of its generation. */
   critic?: { critic: Critic; generation: string };
@@ -44,22 +44,22 @@ export interface CollectSummary {
 export async function collect(options: CollectOptions): Promise<CollectSummary> {
   const started = performance.now();
   const stage = resolveStage(options);
-  const selector = createSelector(options.selector ?? 'epsilon-greedy@epsilon=0.5');
-  if (selector.needsScores && !options.critic) {
+  const method = createMethod(options.selector ?? 'epsilon-greedy@epsilon=0.5');
+  if (method.needsScores && !options.critic) {
     throw new BoqError(
       'BOQ_USAGE',
-      `The selector ${selector.name} needs a trained model: give one with --model.`,
+      `The selector ${method.name} needs a trained model: give one with --model.`,
     );
   }
-  const critic = selector.needsScores ? (options.critic?.critic ?? null) : null;
+  const critic = method.needsScores ? (options.critic?.critic ?? null) : null;
   const generation = critic ? (options.critic?.generation ?? 'none') : 'none';
   const run = await FolderRun.create(
     options.out,
-    await describeRun('collect', stage, { selector: selector.name, generation }),
+    await describeRun('collect', stage, { selector: method.name, generation }),
   );
-  const plan = episodeKeys(stage, { selector: selector.name, generation }).map((key) => ({
+  const plan = episodeKeys(stage, { selector: method.name, generation }).map((key) => ({
     key,
-    selector,
+    method,
     critic,
   }));
   let played = 0;

@@ -6,6 +6,9 @@ import type { EpisodeSource } from './runner.js';
 export function benchmarkEpisodes(benchmark: Benchmark, pool: BrowserPool): EpisodeSource {
   return {
     use: (task, seed, work, { fresh, signal }) =>
-      pool.use(async (session) => work(await benchmark.openEpisode(session, task, seed, signal)), fresh),
+      pool.use(async (session) => {
+        const open = () => benchmark.openEpisode(session, task, seed, signal);
+        return work(await open(), open);
+      }, fresh),
   };
 }

@@ -4,8 +4,14 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createSelector, parseSelectorSpec, type SelectorSpec } from '../agent/selectors/registry.js';
-import type { Selector } from '../agent/types.js';
+import type { Method } from '../agent/methods/method.js';
+import {
+  createMethod,
+  isMarginOpen,
+  type MethodSpec,
+  methodWithMargin,
+  parseMethodSpec,
+} from '../agent/methods/registry.js';
 import { BoqError } from '../core/errors.js';
 import { keyName } from '../store/keys.js';
 import { writeFault } from '../store/publish.js';
@@ -65,7 +71,7 @@ export interface EvaluateSummary {
 
 interface Contestant {
   entry: EvaluatedEntry;
-  selector: Selector;
+  method: Method;
   model: EvaluatedWith | null;
 }
 
@@ -82,7 +88,7 @@ class Evaluation {
   readonly #options: EvaluateOptions;
   readonly #stage: Stage;
   readonly #validation: ValidationStage;
-  readonly #specs: { text: string; spec: SelectorSpec; isAuto: boolean }[];
+  readonly #specs: { text: string; spec: MethodSpec; isAuto: boolean }[];
   readonly #models: readonly EvaluatedWith[];
   readonly #baseline: string;
 
@@ -99,7 +105,7 @@ class Evaluation {
         `Expected the baseline "${this.#baseline}" among the selectors, got ${labels.join(', ') || 'none'}.`,
       );
     }
-    const scoring = this.#specs.find(({ spec, isAuto }) => isAuto || createSelector(spec).needsScores);
+    const scoring = this.#specs.find(({ spec, isAuto }) => isAuto || createMethod(spec).needsScores);
     if (scoring && this.#models.length === 0) {
       throw new BoqError(
         'BOQ_USAGE',
@@ -143,32 +149,35 @@ class Evaluation {
   async #contestants(run: FolderRun, source: EpisodeSource): Promise<Contestant[]> {
     const contestants: Contestant[] = [];
     for (const { text, spec, isAuto } of this.#specs) {
-      const plain = isAuto ? null : createSelector(spec);
+      const plain = isAuto ? null : createMethod(spec);
       if (plain && !plain.needsScores) {
         const entry = { label: text, selector: plain.name, generation: 'none', chosenMargin: null };
-        contestants.push({ entry, selector: plain, model: null });
+        contestants.push({ entry, method: plain, model: null });
         continue;
       }
       for (const model of this.#models) {
-        const chosenMargin = isAuto ? await this.#margin(run, source, model) : null;
-        const selector =
-          chosenMargin === null
-            ? createSelector(spec)
-            : createSelector({ ...spec, settings: { ...spec.settings, margin: String(chosenMargin) } });
+        const chosenMargin = isAuto ? await this.#margin(run, source, model, spec) : null;
+        const method = chosenMargin === null ? createMethod(spec) : methodWithMargin(spec, chosenMargin);
         const label = model.control === null ? text : `${text} (${model.control})`;
-        const entry = { label, selector: selector.name, generation: model.id, chosenMargin };
-        contestants.push({ entry, selector, model });
+        const entry = { label, selector: method.name, generation: model.id, chosenMargin };
+        contestants.push({ entry, method, model });
       }
     }
     return contestants;
   }
 
-  async #margin(run: FolderRun, source: EpisodeSource, model: EvaluatedWith): Promise<number> {
+  async #margin(
+    run: FolderRun,
+    source: EpisodeSource,
+    model: EvaluatedWith,
+    spec: MethodSpec,
+  ): Promise<number> {
     if (model.margin !== undefined) return model.margin;
     const { signal, onProgress } = this.#options;
     return validateMargin({
       stage: this.#stage,
       validation: this.#validation,
+      spec,
       model,
       source,
       folder: join(run.folder, 'validation', model.id),
@@ -179,8 +188,8 @@ class Evaluation {
 
   /** All contestants meet a task and seed one after the other, so that an interrupted run compares like with like. */
   #plan(contestants: readonly Contestant[]): PlannedEpisode[] {
-    const columns = contestants.map(({ entry, selector, model }) =>
-      episodeKeys(this.#stage, entry).map((key) => ({ key, selector, critic: model?.critic ?? null })),
+    const columns = contestants.map(({ entry, method, model }) =>
+      episodeKeys(this.#stage, entry).map((key) => ({ key, method, critic: model?.critic ?? null })),
     );
     const plan = new Map<string, PlannedEpisode>();
     for (let row = 0; row < (columns[0]?.length ?? 0); row++) {
@@ -212,6 +221,7 @@ class Evaluation {
           outcome: record.outcome,
           policy: key.policy,
           attempt: join('attempts', record.attempt),
+          costs: record.costs ?? null,
         });
       }
     }
@@ -253,8 +263,8 @@ class Evaluation {
   }
 }
 
-function parseEntry(text: string): { text: string; spec: SelectorSpec; isAuto: boolean } {
-  const spec = parseSelectorSpec(text);
-  const isAuto = spec.settings['margin'] === 'auto';
-  return { text: isAuto ? text : createSelector(spec).name, spec, isAuto };
+function parseEntry(text: string): { text: string; spec: MethodSpec; isAuto: boolean } {
+  const spec = parseMethodSpec(text);
+  const isAuto = isMarginOpen(spec);
+  return { text: isAuto ? text : createMethod(spec).name, spec, isAuto };
 }

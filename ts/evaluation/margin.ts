@@ -101,7 +101,11 @@ export function chooseMargin(points: readonly MarginPoint[]): { margin: number; 
 export function marginOutcome(record: EpisodeRecord, steps: readonly StepRecord[]): MarginOutcome {
   const gains = steps
     .filter(({ scores, selection }) => scores !== null && selection.index !== 0)
-    .map(({ scores, selection }) => scores!.q[selection.index]! - scores!.q[0]!);
+    .map(({ scores, selection }) => {
+      // A rule that compares something other than plain Q says by how much.
+      const gain = selection.evidence?.['gain'];
+      return typeof gain === 'number' ? gain : scores!.q[selection.index]! - scores!.q[0]!;
+    });
   return { success: record.reward > 0, gains };
 }
 
@@ -126,13 +130,18 @@ export interface MarginConditions {
   maxSteps: number;
   seed: number;
   grid: number[];
+  /** Where it is not plain best-of-q. */
+  method?: string;
 }
 
-const fileName = 'margin.json';
+/** Each method of a model has a margin of its own; that of plain best-of-q is margin.json. */
+function fileName(method: string | undefined): string {
+  return method === undefined ? 'margin.json' : `margin-${method.replace(/[^a-z0-9.=-]+/gi, '_')}.json`;
+}
 
 /** The margin chosen under exactly these conditions; null where there is none. */
 export async function readMargin(model: string, conditions: MarginConditions): Promise<MarginRecord | null> {
-  const text = await readFile(join(model, fileName), 'utf8').catch(() => null);
+  const text = await readFile(join(model, fileName(conditions.method)), 'utf8').catch(() => null);
   if (text === null) return null;
   try {
     const record = JSON.parse(text) as MarginRecord;
@@ -144,13 +153,13 @@ export async function readMargin(model: string, conditions: MarginConditions): P
 }
 
 /** The margin kept in a model folder, whatever it was chosen under; null where none was chosen yet. */
-export async function keptMargin(model: string): Promise<number | null> {
-  return (await keptRecord(model))?.margin ?? null;
+export async function keptMargin(model: string, method?: string): Promise<number | null> {
+  return (await keptRecord(model, method))?.margin ?? null;
 }
 
 /** As {@link keptMargin}, with everything that the sweep showed. */
-export async function keptRecord(model: string): Promise<MarginRecord | null> {
-  const text = await readFile(join(model, fileName), 'utf8').catch(() => null);
+export async function keptRecord(model: string, method?: string): Promise<MarginRecord | null> {
+  const text = await readFile(join(model, fileName(method)), 'utf8').catch(() => null);
   if (text === null) return null;
   try {
     const record = JSON.parse(text) as MarginRecord;
@@ -161,5 +170,5 @@ export async function keptRecord(model: string): Promise<MarginRecord | null> {
 }
 
 export async function writeMargin(model: string, record: MarginRecord): Promise<void> {
-  await writeFile(join(model, fileName), `${JSON.stringify(record, null, 2)}\n`);
+  await writeFile(join(model, fileName(record.conditions.method)), `${JSON.stringify(record, null, 2)}\n`);
 }

@@ -54,7 +54,7 @@ export class ModelSet implements AsyncDisposable {
       path,
       folder: path,
       id: hash.slice(0, 12),
-      critic: new QCritic(embedder, scorer, path),
+      critic: new QCritic(embedder, scorer, path, config.calibration ?? null),
       trainingTasks: await tasksOf(config),
     };
   }

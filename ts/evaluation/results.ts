@@ -70,7 +70,11 @@ export const resultColumns = [
   'outcome',
   'policy',
   'attempt',
-] as const satisfies readonly (keyof ResultRow)[];
+  'proposals',
+  'actions',
+  'embeddings',
+  'starts',
+] as const;
 
 /** CSV after RFC 4180: a header, one line an episode, text quoted where it must be. */
 export function resultsCsv(rows: readonly ResultRow[]): string {
@@ -78,7 +82,11 @@ export function resultsCsv(rows: readonly ResultRow[]): string {
     const text = value === null ? '' : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  const lines = rows.map((row) => resultColumns.map((column) => cell(row[column])).join(','));
+  const lines = rows.map(({ costs, ...row }) => {
+    const { proposals = null, steps = null, embeddings = null, starts = null } = costs ?? {};
+    const values = { ...row, proposals, actions: steps, embeddings, starts };
+    return resultColumns.map((column) => cell(values[column])).join(',');
+  });
   return `${[resultColumns.join(','), ...lines].join('\n')}\n`;
 }
 

@@ -2,28 +2,33 @@
  * Plays a plan of episodes, several at a time, into a run: those that are committed already are left out, faults of
  * browser, endpoint or disk are tried again, and nothing about an episode depends on how many run beside it.
  */
-import { type EpisodeLimits, type EpisodeResult, runEpisode } from '../agent/loop.js';
-import type { Critic, Episode, Localizer, Proposer, Selector } from '../agent/types.js';
+import type { EpisodeLimits } from '../agent/loop.js';
+import { Meter } from '../agent/methods/meter.js';
+import type { Method } from '../agent/methods/method.js';
+import type { Critic, Episode, Localizer, Proposer } from '../agent/types.js';
 import { BoqError, type BoqErrorCode, isBoqError } from '../core/errors.js';
 import { type RandomSource, randomSource } from '../core/random.js';
 import { keyName } from '../store/keys.js';
 import type { RunStore } from '../store/run.js';
 import type { EpisodeKey, EpisodeRecord, StepRecord } from '../store/types.js';
 
-/** One episode to play. `key.selector` is the selector's name. */
+/** One episode to play. `key.selector` is the method's name. */
 export interface PlannedEpisode {
   key: EpisodeKey;
-  selector: Selector;
+  method: Method;
   critic: Critic | null;
 }
 
-/** Where episodes come from: opens one task instance, lends it for the time of `work`, and cleans up. */
+/**
+ * Where episodes come from: opens one task instance, lends it for the time of `work`, and cleans up. `reset` begins the
+ * same instance anew, in place of the one before.
+ */
 export interface EpisodeSource {
   /** @param fresh true after a fault: nothing of an earlier session may be used */
   use<T>(
     task: string,
     seed: number,
-    work: (episode: Episode) => Promise<T>,
+    work: (episode: Episode, reset: () => Promise<Episode>) => Promise<T>,
     options: { fresh: boolean; signal: AbortSignal },
   ): Promise<T>;
 }
@@ -183,18 +188,19 @@ class PlanRun {
     }
   }
 
-  #attempt({ key, selector, critic }: PlannedEpisode, fresh: boolean): Promise<EpisodeRecord> {
+  #attempt({ key, method, critic }: PlannedEpisode, fresh: boolean): Promise<EpisodeRecord> {
     const { run, source, proposer, localizer, n, limits, onStep } = this.#options;
     const { signal } = this.#stop;
-    const play = async (episode: Episode): Promise<EpisodeRecord> => {
+    const play = async (episode: Episode, reset: () => Promise<Episode>): Promise<EpisodeRecord> => {
+      const meter = new Meter();
       const writer = await run.begin(key, { instruction: episode.instruction, startUrl: episode.startUrl });
       try {
-        const end: EpisodeResult = await runEpisode({
-          episode,
-          proposer,
-          selector,
+        const end = await method.play({
+          episode: meter.episode(episode),
+          reset: async () => meter.episode(await reset()),
+          proposer: meter.proposer(proposer),
           localizer,
-          critic,
+          critic: critic && meter.critic(critic),
           n,
           limits,
           random: episodeRandom(run.record.seed, key),
@@ -202,7 +208,7 @@ class PlanRun {
           signal,
           ...(onStep ? { afterStep: async (record) => onStep(record) } : {}),
         });
-        const { record, counts } = await writer.commit(end);
+        const { record, counts } = await writer.commit({ ...end, costs: meter.costs });
         return counts ? record : ((await run.find(key)) ?? record);
       } finally {
         await writer.abandon();

@@ -3,6 +3,7 @@
  * and the paired difference to the baseline with its interval.
  */
 import { BoqError } from '../core/errors.js';
+import type { EpisodeCosts } from '../store/types.js';
 import {
   average,
   type BootstrapOptions,
@@ -25,6 +26,8 @@ export interface EvaluationRow {
   success: boolean;
   rawReward: number | null;
   steps: number;
+  /** null where the episode was recorded without them. */
+  costs?: EpisodeCosts | null;
 }
 
 /** What the interval speaks about; see statistics.ts. */
@@ -55,6 +58,8 @@ export interface SelectorSummary {
   /** Pairs in which only this selector, or only the baseline, succeeded. */
   wins: number;
   losses: number;
+  /** Means of an episode; null where some episode was recorded without them. */
+  costs: EpisodeCosts | null;
 }
 
 export interface SummaryOptions extends BootstrapOptions {
@@ -135,6 +140,7 @@ function describeRates(
   | 'standardErrorEpisodes'
   | 'standardErrorRuns'
   | 'meanStepsOnSuccess'
+  | 'costs'
 > {
   const rate = meanWithError(rows.map((row) => Number(row.success)));
   const runs = groupBy(rows, (row) => `${row.training}/${row.repeat}`).values();
@@ -149,6 +155,19 @@ function describeRates(
     standardErrorEpisodes: rate.standardError,
     standardErrorRuns: meanWithError(Array.from(runs, successRate)).standardError,
     meanStepsOnSuccess: succeeded.length > 0 ? average(succeeded.map((row) => row.steps)) : null,
+    costs: meanCosts(rows),
+  };
+}
+
+function meanCosts(rows: readonly EvaluationRow[]): EpisodeCosts | null {
+  const all = rows.map((row) => row.costs ?? null);
+  if (!all.every((costs) => costs !== null)) return null;
+  const mean = (name: keyof EpisodeCosts): number => average(all.map((costs) => costs[name]));
+  return {
+    proposals: mean('proposals'),
+    steps: mean('steps'),
+    embeddings: mean('embeddings'),
+    starts: mean('starts'),
   };
 }
 

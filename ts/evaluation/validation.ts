@@ -1,5 +1,5 @@
 /** Finds the override margin of a model on validation seeds, or takes the one found under the same conditions. */
-import { bestOfQ } from '../agent/selectors/best-of-q.js';
+import { type MethodSpec, methodWithMargin, parseMethodSpec } from '../agent/methods/registry.js';
 import { BoqError } from '../core/errors.js';
 import { FolderRun } from '../store/run.js';
 import {
@@ -43,6 +43,8 @@ export interface ValidationStage {
   grid: number[];
 }
 
+const plainSpec = parseMethodSpec('best-of-q');
+const plainMethod = 'best-of-q';
 const defaultSeeds: SeedRange = { from: 10_000, to: 10_009 };
 
 /**
@@ -72,6 +74,8 @@ export function resolveValidation(stage: Stage, options: ValidationOptions, inUs
 export interface ValidateMarginOptions {
   stage: Stage;
   validation: ValidationStage;
+  /** The method whose margin is open; default best-of-q. */
+  spec?: MethodSpec;
   model: OpenModel;
   source: EpisodeSource;
   /** Run folder for the validation episodes. */
@@ -85,7 +89,8 @@ export interface ValidateMarginOptions {
  * @throws as runPlan; a validation episode that was given up is an error here, since the choice would be off
  */
 export async function validateMargin(options: ValidateMarginOptions): Promise<number> {
-  const { stage, validation, model } = options;
+  const { stage, validation, model, spec = plainSpec } = options;
+  const method = methodWithMargin(spec, 0).name;
   const conditions: MarginConditions = {
     model: model.id,
     benchmark: stage.benchmark.name,
@@ -94,6 +99,7 @@ export async function validateMargin(options: ValidateMarginOptions): Promise<nu
     n: stage.n,
     maxSteps: stage.limits.maxSteps,
     seed: stage.seed,
+    ...(method === plainMethod ? {} : { method }),
   };
   const known = model.folder ? await readMargin(model.folder, conditions) : null;
   if (known) return known.margin;
@@ -107,6 +113,8 @@ export async function validateMargin(options: ValidateMarginOptions): Promise<nu
 /** Which model, on which validation episodes. */
 export interface ChooseMarginOptions extends Omit<EpisodeOptions, 'seeds' | 'repeats'> {
   model: OpenModel;
+  /** The method whose margin is open; default best-of-q. */
+  method?: string;
   /** Run folder for the validation episodes. */
   out: string;
   validation?: Omit<ValidationOptions, 'tasks'>;
@@ -117,12 +125,13 @@ export interface ChooseMarginOptions extends Omit<EpisodeOptions, 'seeds' | 'rep
  * @throws as {@link validateMargin}; BOQ_USAGE, BOQ_TASK_UNKNOWN
  */
 export async function chooseModelMargin(options: ChooseMarginOptions): Promise<number> {
-  const { model, out, validation = {}, signal, onProgress } = options;
+  const { model, method, out, validation = {}, signal, onProgress } = options;
   const stage = resolveStage({ ...options, seeds: validation.seeds ?? defaultSeeds });
   return withBrowser(stage, (source) =>
     validateMargin({
       stage,
       validation: resolveValidation(stage, validation, false),
+      ...(method === undefined ? {} : { spec: parseMethodSpec(method) }),
       model,
       source,
       folder: out,
@@ -135,6 +144,7 @@ export async function chooseModelMargin(options: ChooseMarginOptions): Promise<n
 async function sweep({
   stage,
   validation,
+  spec = plainSpec,
   model,
   source,
   folder,
@@ -145,18 +155,18 @@ async function sweep({
   const own: Stage = { ...stage, ...episodes };
   const run = await FolderRun.create(
     folder,
-    await describeRun('evaluate', own, { selectors: ['best-of-q'], grid }),
+    await describeRun('evaluate', own, { selectors: [methodWithMargin(spec, 0).name], grid }),
   );
   const count = episodeKeys(own, { selector: '', generation: model.id }).length;
   return sweepMargins(count, grid, async (margin, chosen) => {
-    const selector = bestOfQ(margin);
-    const all = episodeKeys(own, { selector: selector.name, generation: model.id });
+    const method = methodWithMargin(spec, margin);
+    const all = episodeKeys(own, { selector: method.name, generation: model.id });
     const keys = chosen.map((index) => all[index]!);
     const faults = await runPlan({
       ...own,
       run,
       source,
-      plan: keys.map((key) => ({ key, selector, critic: model.critic })),
+      plan: keys.map((key) => ({ key, method, critic: model.critic })),
       ...(signal ? { signal } : {}),
       onProgress: (progress) => onProgress?.({ ...progress, stage: `margin ${margin}` }),
     });
@@ -164,7 +174,9 @@ async function sweep({
     return Promise.all(
       keys.map(async (key): Promise<MarginOutcome> => {
         const record = (await run.find(key))!;
-        return marginOutcome(record, await run.steps(record));
+        const outcome = marginOutcome(record, await run.steps(record));
+        // Where the record does not show every decision, any margin may change the course.
+        return method.isStepwise ? outcome : { ...outcome, gains: [0] };
       }),
     );
   });

@@ -7,6 +7,7 @@ import type { NativeScoreBatch, NativeScores } from '../native/surface.js';
 import type { Action, StepScores } from '../store/types.js';
 import { contentKey } from './key-table.js';
 import { type BatchEmbedder, MicroBatcher } from './micro-batcher.js';
+import type { CalibrationMap } from './model-card.js';
 import { requireSameFingerprint } from './profile.js';
 import { actionPrompt, type PastStep, statePrompt, taskPrompt } from './templates.js';
 
@@ -49,18 +50,27 @@ export interface CriticScorer {
 export class QCritic {
   readonly #scorer: CriticScorer;
   readonly #batcher: MicroBatcher;
+  /** The chance of success that a Q stands for; absent where the model was not calibrated. */
+  readonly chance?: (q: number) => number;
 
   /**
    * @param model names the scorer in messages: its folder.
+   * @param calibration of the model, where it has one.
    * @throws BoqError BOQ_FINGERPRINT_MISMATCH where the model was trained on other embeddings.
    */
-  constructor(embedder: CriticEmbedder, scorer: CriticScorer, model: string) {
+  constructor(
+    embedder: CriticEmbedder,
+    scorer: CriticScorer,
+    model: string,
+    calibration: CalibrationMap | null = null,
+  ) {
     requireSameFingerprint(
       { what: `the model ${model}`, fingerprint: scorer.info.fingerprint },
       { what: `the embedder ${embedder.path}`, fingerprint: embedder.fingerprint },
     );
     this.#scorer = scorer;
     this.#batcher = new MicroBatcher(embedder);
+    if (calibration && calibration.q.length > 0) this.chance = (q) => interpolate(calibration, q);
   }
 
   /** Embedding requests, answers from memory, and native calls so far. */
@@ -124,6 +134,15 @@ export class QCritic {
     const at = (values: Float32Array): number[] => keys.map((key) => values[distinct.indexOf(key)] as number);
     return { q: at(scores.q), spread: at(scores.spread), v: scores.v[0] as number };
   }
+}
+
+/** Linear between the map's corners, constant outside them. */
+function interpolate({ q: corners, success }: CalibrationMap, q: number): number {
+  const after = corners.findIndex((corner) => corner >= q);
+  if (after === 0) return success[0]!;
+  if (after < 0) return success.at(-1)!;
+  const [low, high] = [corners[after - 1]!, corners[after]!];
+  return success[after - 1]! + ((q - low) / (high - low)) * (success[after]! - success[after - 1]!);
 }
 
 /** Gives every candidate the same value: a control that must gain nothing over the policy's own order. */

@@ -15,6 +15,14 @@ export interface ModelConfig {
   data: { path: string; transitions: number; episodes: number; successRate: number }[];
   steps: number;
   metrics: Record<string, number>;
+  /** null, or without corners, where no episodes were held out. */
+  calibration?: CalibrationMap | null;
+}
+
+/** Corners of a non-decreasing map from Q to the chance of success, q ascending. */
+export interface CalibrationMap {
+  q: number[];
+  success: number[];
 }
 
 export function modelCard(model: ModelConfig, data: TrainingData, summary: NativeTrainSummary): string {

@@ -126,7 +126,7 @@ function* playedEntries(
 
 const roleOrder: EntryRole[] = ['baseline', 'reference', 'method', 'control'];
 
-function rowOf(label: string, { key, reward, rawReward, steps }: EpisodeRecord): EvaluationRow {
+function rowOf(label: string, { key, reward, rawReward, steps, costs }: EpisodeRecord): EvaluationRow {
   return {
     selector: label,
     task: key.task,
@@ -136,5 +136,6 @@ function rowOf(label: string, { key, reward, rawReward, steps }: EpisodeRecord):
     success: reward > 0,
     rawReward,
     steps,
+    costs: costs ?? null,
   };
 }

@@ -10,7 +10,7 @@ import type { AttemptRecord, EpisodeKey, EpisodeRecord, StepRecord } from './typ
 /** What an episode's end adds to what the attempt knows already. */
 export type EpisodeEnd = Pick<
   EpisodeRecord,
-  'outcome' | 'reward' | 'rawReward' | 'answer' | 'finalObservation'
+  'outcome' | 'reward' | 'rawReward' | 'answer' | 'finalObservation' | 'costs'
 >;
 
 /** A picture of a step, encoded. */
@@ -130,6 +130,7 @@ export class FolderAttempt implements AttemptWriter {
       answer: end.answer,
       steps: this.#count,
       finalObservation: end.finalObservation,
+      ...(end.costs ? { costs: end.costs } : {}),
       startedAt: this.#attempt.startedAt,
       durationMs: Math.round(performance.now() - this.#started),
       stepsSha256: this.#hash.digest('hex'),

@@ -132,6 +132,18 @@ export interface EpisodeKey {
   repeat: number;
 }
 
+/** What an episode cost, counted alike for every method. */
+export interface EpisodeCosts {
+  /** Candidates that the policy was asked for and gave, malformed ones included. */
+  proposals: number;
+  /** Actions carried out, those of attempts and replays included. */
+  steps: number;
+  /** Different states, actions and tasks that were embedded. */
+  embeddings: number;
+  /** Times that the task instance was begun. */
+  starts: number;
+}
+
 /** episodes/<key>.json: the commit. An episode exists when this file exists. */
 export interface EpisodeRecord {
   version: 1;
@@ -147,6 +159,8 @@ export interface EpisodeRecord {
   /** The text of the answer action, if one was given. */
   answer: string | null;
   steps: number;
+  /** What it cost, attempts and replays included; absent in episodes of older versions. */
+  costs?: EpisodeCosts;
   /** The state after the last action where a limit ended the episode, so that training can bootstrap; else null. */
   finalObservation: ObservationRecord | null;
   startedAt: string;

@@ -19,19 +19,30 @@ export function bestOfQ(margin = 0): Selector {
     select: ({ scores }) => {
       if (!scores)
         throw new BoqError('BOQ_INVALID_ARGUMENT', `expected scores for the selector ${name}, got none`);
-      const { q } = scores;
-      const best = argmax(q);
-      const gain = q[best]! - q[0]!;
-      const index = best !== 0 && gain > Math.max(margin, tieWidth) ? best : 0;
-      const reason =
-        best === 0
-          ? `Q ${format(q[0]!)} is the highest`
-          : index === 0
-            ? `the first stays: Q ${format(q[best]!)} is only ${format(gain)} above its ${format(q[0]!)}`
-            : `Q ${format(q[best]!)}, ${format(gain)} above the first`;
-      return { selector: name, index, reason, evidence: { best, gain, margin } };
+      return { selector: name, ...chooseAbove(scores.q, margin, 'Q') };
     },
   };
+}
+
+/**
+ * The highest value, or the first where the gain over it is within the margin.
+ * @param what the values are, for the reason
+ */
+export function chooseAbove(
+  values: readonly number[],
+  margin: number,
+  what: string,
+): { index: number; reason: string; evidence: { best: number; gain: number; margin: number } } {
+  const best = argmax(values);
+  const gain = values[best]! - values[0]!;
+  const index = best !== 0 && gain > Math.max(margin, tieWidth) ? best : 0;
+  const reason =
+    best === 0
+      ? `${what} ${format(values[0]!)} is the highest`
+      : index === 0
+        ? `the first stays: ${what} ${format(values[best]!)} is only ${format(gain)} above its ${format(values[0]!)}`
+        : `${what} ${format(values[best]!)}, ${format(gain)} above the first`;
+  return { index, reason, evidence: { best, gain, margin } };
 }
 
 /** The earliest of those within {@link tieWidth} of the highest. */

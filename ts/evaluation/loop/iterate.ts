@@ -12,7 +12,7 @@
  */
 import { mkdir, readFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { createSelector, parseSelectorSpec } from '../../agent/selectors/registry.js';
+import { createMethod, isMarginOpen, parseMethodSpec } from '../../agent/methods/registry.js';
 import { BoqError } from '../../core/errors.js';
 import { acquireLock } from '../../core/lock.js';
 import type { Preset } from '../../learning/hyper-parameters.js';
@@ -439,8 +439,8 @@ function requireSensible({ n, seeds, explore, exploit, cycles, validation, tasks
   if (n.length === 0 || n.some((count) => !(Number.isInteger(count) && count >= 1)))
     refuse(`Expected numbers of candidates of at least 1, got ${n.join(', ') || 'none'}.`);
   for (const { selector } of [explore, exploit]) {
-    const spec = parseSelectorSpec(selector);
-    if (spec.settings['margin'] !== 'auto') createSelector(spec);
+    const spec = parseMethodSpec(selector);
+    if (!isMarginOpen(spec)) createMethod(spec);
   }
   if (tasks.length === 0) refuse('Expected at least one task.');
   const { from, to } = validation.seeds;

@@ -1,7 +1,7 @@
 /** The stages behind the loop: collect, embed, train, validate, as the commands of those names do them. */
 import { cp, readFile, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { parseSelectorSpec } from '../../agent/selectors/registry.js';
+import { isMarginOpen, methodWithMargin, parseMethodSpec } from '../../agent/methods/registry.js';
 import { BoqError, isBoqError } from '../../core/errors.js';
 import { embedRun } from '../../learning/embed-run.js';
 import { Embedder } from '../../learning/embedder.js';
@@ -119,7 +119,7 @@ export class RealStages implements LoopStages, AsyncDisposable {
     const { tasks, seeds, repeats } = validation;
     const count = Math.max(...n);
     const spec = path === null ? 'prompting' : exploit.selector;
-    if (path !== null && parseSelectorSpec(spec).settings['margin'] === 'auto')
+    if (path !== null && isMarginOpen(parseMethodSpec(spec)))
       return this.#validateMargin(path, out, count, tell);
     const { episodes, successRate, faults } = await this.#play(
       { tasks, seeds, repeats, n: count, seed, out, selector: spec },
@@ -134,14 +134,15 @@ export class RealStages implements LoopStages, AsyncDisposable {
 
   /** The sweep that chooses the margin has played what the curve needs. */
   async #validateMargin(path: string, out: string, n: number, tell: Tell): Promise<Validation> {
-    const { validation, seed } = this.#plan;
+    const { validation, exploit, seed } = this.#plan;
     const { model } = await this.#model(path);
     const margin = await chooseModelMargin({
       ...this.#playing(tell),
-      ...{ tasks: validation.tasks, n, seed, model, out },
+      ...{ tasks: validation.tasks, n, seed, model, out, method: exploit.selector },
       validation: { seeds: validation.seeds, repeats: validation.repeats },
     });
-    const record = await keptRecord(path);
+    const plain = methodWithMargin(parseMethodSpec(exploit.selector), 0).name;
+    const record = await keptRecord(path, plain === 'best-of-q' ? undefined : plain);
     const row = record?.rows.find((one) => one.margin === margin);
     if (!record || !row)
       throw new BoqError('BOQ_INTERNAL', `Expected the sweep of ${path} to hold ${margin}.`);
