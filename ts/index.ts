@@ -28,7 +28,10 @@ export { type Secret, Secrets } from './agent/browser/secrets.js';
 export { BrowserSession, type Credentials, type SessionOptions } from './agent/browser/session.js';
 export { Budget, type BudgetLimits, defaultPrices, type Price, priceOf } from './agent/budget.js';
 export { type IrreversibleAction, type IrreversibleKind, irreversibleKind } from './agent/irreversible.js';
+export { FallbackLocalizer } from './agent/localizer/fallback.js';
 export { PageLocalizer } from './agent/localizer/page.js';
+export { createLocalizer, localizerNames } from './agent/localizer/registry.js';
+export { groundingNames, VlmLocalizer } from './agent/localizer/vlm-localizer.js';
 export {
   type EpisodeEvent,
   type EpisodeLimits,
@@ -49,7 +52,9 @@ export {
 export { createMethod, ruleNames } from './agent/methods/registry.js';
 export { type Replay, type ReplayStep, replayThen, stateSignature } from './agent/methods/replay.js';
 export { PagePolicy, type PagePolicyOptions } from './agent/policy/page.js';
-export { createPolicy, type PolicySettings, policyNames } from './agent/policy/registry.js';
+export { createPolicy, type PolicySettings, policyNames, type VlmChoice } from './agent/policy/registry.js';
+export { type ProposalStyle, VlmPolicy, type VlmPolicyOptions } from './agent/policy/vlm-policy.js';
+export type { PromptSettings } from './agent/policy/vlm-prompt.js';
 export {
   type AgentOptions,
   type AgentPreview,
@@ -66,6 +71,7 @@ export { type Picker, pickerSelector, wordPicker } from './agent/selectors/picke
 export { prompting } from './agent/selectors/prompting.js';
 export { random } from './agent/selectors/random.js';
 export { createSelector, selectorNames } from './agent/selectors/registry.js';
+export { vlmPicker } from './agent/selectors/vlm-picker.js';
 export type {
   Consequence,
   Critic,
@@ -85,6 +91,28 @@ export type {
   StepScoring,
   Verdict,
 } from './agent/types.js';
+// Models behind OpenAI-compatible endpoints
+export {
+  type AnswerFormat,
+  ChatClient,
+  type ChatClientHooks,
+  type ChatEvent,
+  type ChatMessage,
+  type ChatRequest,
+  type EndpointOptions,
+  type EndpointSettings,
+  type EndReason,
+  type JsonSchema,
+  openClient,
+  type Part,
+  presetNames,
+  type Role,
+  readVlmFile,
+  resolveEndpoint,
+  type SettingsSources,
+  type VlmFile,
+  type VlmSetup,
+} from './agent/vlm/index.js';
 export type { WindowOptions } from './agent/window.js';
 
 // Errors and randomness

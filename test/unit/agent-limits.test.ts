@@ -115,6 +115,18 @@ describe('Budget', () => {
   });
 });
 
+describe('Budget in minutes', () => {
+  it('is spent when they have passed', () => {
+    let now = 0;
+    const budget = new Budget({ maxMinutes: 2 }, () => now);
+    expect(budget.exhausted()).to.equal(null);
+    now = 119_999;
+    expect(budget.exhausted()).to.equal(null);
+    now = 120_000;
+    expect(budget.exhausted()).to.equal('2 minutes have passed');
+  });
+});
+
 describe('onLimit', () => {
   it('asks for one last answer and takes nothing else', async () => {
     const asked: (boolean | undefined)[] = [];

@@ -87,11 +87,7 @@ describe('VLM settings', () => {
       await writeFile(path, content);
       return path;
     };
-    const told = (path: string): Promise<BoqError> =>
-      readVlmFile(path).then(
-        () => expect.fail('read'),
-        (e) => e,
-      );
+    const told = (path: string): BoqError => fault(() => readVlmFile(path));
     before(async () => {
       folder = await mkdtemp(join(tmpdir(), 'boq-vlm-'));
     });
@@ -99,17 +95,23 @@ describe('VLM settings', () => {
 
     it('is read', async () => {
       const file = { endpoint: 'vllm', model: 'm', price: { input: 1, output: 2 }, picker: { model: 'n' } };
-      expect(await readVlmFile(await write(JSON.stringify(file)))).to.deep.equal(file);
+      expect(readVlmFile(await write(JSON.stringify(file)))).to.deep.equal(file);
+    });
+
+    it('is named by a flag or by the environment', async () => {
+      const path = await write('{"endpoint": "ollama", "model": "m"}');
+      const settings = resolveEndpoint('policy', { environment: { BOQ_VLM_CONFIG: path } });
+      expect(settings.label).to.equal('ollama');
     });
 
     it('is refused with every fault, the nearest key, and no value', async () => {
       const path = await write('{"modle": "m", "apiKey": 1234567, "localizer": {"attempts": 0}}');
-      const { code, message } = await told(path);
+      const { code, message } = told(path);
       expect(code).to.equal('BOQ_CONFIG_INVALID');
       expect(message).to.include('"modle" (did you mean model?)').and.include('apiKey must be string');
       expect(message).to.include('localizer.attempts').and.not.include('1234567');
-      expect((await told(await write('{"apiKey": "k'))).code).to.equal('BOQ_CONFIG_INVALID');
-      expect((await told(join(folder, 'none.json'))).code).to.equal('BOQ_FILE_NOT_FOUND');
+      expect(told(await write('{"apiKey": "k')).code).to.equal('BOQ_CONFIG_INVALID');
+      expect(told(join(folder, 'none.json')).code).to.equal('BOQ_FILE_NOT_FOUND');
     });
   });
 });

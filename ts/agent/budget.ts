@@ -22,6 +22,8 @@ export interface BudgetLimits {
   /** Input and output together. */
   maxTokens?: number;
   maxCalls?: number;
+  /** Since the budget was made. */
+  maxMinutes?: number;
   /** Added to {@link defaultPrices}. */
   prices?: Readonly<Record<string, Price>>;
 }
@@ -33,8 +35,13 @@ export class Budget {
   #tokens = 0;
   #calls = 0;
   #usd = 0;
+  readonly #now: () => number;
+  readonly #begun: number;
 
-  constructor(limits: BudgetLimits) {
+  /** @param now milliseconds of a clock that only goes forward */
+  constructor(limits: BudgetLimits, now: () => number = () => performance.now()) {
+    this.#now = now;
+    this.#begun = now();
     this.#limits = limits;
     this.#prices = { ...defaultPrices, ...limits.prices };
   }
@@ -59,7 +66,10 @@ export class Budget {
 
   /** Which limit is met, in words; null while there is something left. */
   exhausted(): string | null {
-    const { maxUsd, maxTokens, maxCalls } = this.#limits;
+    const { maxUsd, maxTokens, maxCalls, maxMinutes } = this.#limits;
+    if (maxMinutes !== undefined && this.#now() - this.#begun >= maxMinutes * 60_000) {
+      return `${maxMinutes} minutes have passed`;
+    }
     if (maxCalls !== undefined && this.#calls >= maxCalls)
       return `${this.#calls} of ${maxCalls} calls are used`;
     if (maxTokens !== undefined && this.#tokens >= maxTokens) {

@@ -9,10 +9,10 @@ import { PageEnvironment } from './browser/environment.js';
 import type { Secrets } from './browser/secrets.js';
 import type { BrowserSession } from './browser/session.js';
 import type { Budget } from './budget.js';
-import { PageLocalizer } from './localizer/page.js';
+import { createLocalizer } from './localizer/registry.js';
 import { type EpisodeEvent, type RunEpisodeOptions, runEpisode } from './loop.js';
 import { LoopGuard } from './loop-guard.js';
-import { createPolicy } from './policy/registry.js';
+import { createPolicy, type VlmChoice } from './policy/registry.js';
 import { createSelector } from './selectors/registry.js';
 import type { Critic, Localizer, Observation, ProposeRequest, Proposer, Selector, Verdict } from './types.js';
 import { AgentWindow, viewportOf, type WindowOptions } from './window.js';
@@ -27,9 +27,12 @@ export interface AgentOptions extends WindowOptions {
   successText?: string;
   /** A policy's name, or one of your own. Default page. */
   policy?: string | Proposer;
-  localizer?: Localizer;
+  /** A localizer's name, e.g. `holo1.5,page`, or one of your own. Default page. */
+  localizer?: string | Localizer;
   /** A selector's specification, or one of your own. Default best-of-q. */
   selector?: string | Selector;
+  /** Where the models are, for parts that ask one; the environment says so where left out. */
+  vlm?: VlmChoice;
   /** For selectors that need scores: the critic and the name of its generation. */
   model?: { critic: Critic; id: string };
   /** What the agent can do; default the paper's eight actions. Beyond them: `actionsWith('goto', 'press')`. */
@@ -65,7 +68,7 @@ export interface AgentSummary {
 
 /**
  * Does one task.
- * @throws BOQ_USAGE, BOQ_BROWSER_NOT_FOUND, BOQ_BROWSER, BOQ_RUN_EXISTS, BOQ_FILE_WRITE, BOQ_ABORTED
+ * @throws BOQ_USAGE, BOQ_BROWSER_NOT_FOUND, BOQ_BROWSER, BOQ_RUN_EXISTS, BOQ_FILE_WRITE, BOQ_VLM_*, BOQ_ABORTED
  */
 export async function runAgent(options: AgentOptions): Promise<AgentSummary> {
   const {
@@ -84,8 +87,11 @@ export async function runAgent(options: AgentOptions): Promise<AgentSummary> {
   const actions = options.actions ?? new ActionRegistry();
   const proposer = proposerOf(options, actions, secrets);
   const selector =
-    typeof options.selector === 'object' ? options.selector : createSelector(options.selector ?? 'best-of-q');
-  const localizer = options.localizer ?? new PageLocalizer();
+    typeof options.selector === 'object'
+      ? options.selector
+      : createSelector(options.selector ?? 'best-of-q', options.vlm);
+  const { localizer: finder = 'page' } = options;
+  const localizer = typeof finder === 'object' ? finder : createLocalizer(finder, options.vlm);
   if (selector.needsScores && !model) {
     throw new BoqError(
       'BOQ_USAGE',
@@ -191,11 +197,13 @@ export async function previewAgent(options: Omit<AgentOptions, 'out'>): Promise<
 }
 
 function proposerOf(
-  { policy = 'page' }: Pick<AgentOptions, 'policy'>,
+  { policy = 'page', vlm = {} }: Pick<AgentOptions, 'policy' | 'vlm'>,
   actions: ActionRegistry,
   secrets: Secrets,
 ): Proposer {
-  return typeof policy === 'string' ? createPolicy(policy, { actions, secretNames: secrets.names }) : policy;
+  return typeof policy === 'string'
+    ? createPolicy(policy, { actions, secretNames: secrets.names, vlm })
+    : policy;
 }
 
 /** Options that the loop takes as they are. */

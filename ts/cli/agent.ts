@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Option } from 'commander';
 import { actionsWith } from '../agent/actions/registry.js';
-import { Budget, type BudgetLimits } from '../agent/budget.js';
+import type { VlmChoice } from '../agent/policy/registry.js';
 import { type AgentOptions, previewAgent, runAgent } from '../agent/run-agent.js';
 import { createSelector, parseSelectorSpec } from '../agent/selectors/registry.js';
 import type { WindowOptions } from '../agent/window.js';
@@ -15,16 +15,16 @@ import { describeAction } from '../learning/templates.js';
 import { askForStep, askToConfirm, jsonEvents, liveView } from './agent-view.js';
 import { addWindowOptions, type WindowFlags, windowOptions } from './agent-window.js';
 import { findCheckpoint } from './checkpoint.js';
-import { type CommandContext, integerOption, listOption, numberOption, runCommand } from './command.js';
+import { type CommandContext, integerOption, listOption, runCommand } from './command.js';
 import { demonstrationModel } from './demonstration.js';
+import { addVlmOptions, budgetOf, keysOf, type VlmFlags, vlmChoice } from './vlm-options.js';
 
-interface AgentFlags extends WindowFlags {
+interface AgentFlags extends WindowFlags, VlmFlags {
   url?: string;
   task?: string;
   successText?: string;
   n: number;
   selector: string;
-  policy: string;
   model?: string;
   embedder?: string;
   device: string;
@@ -37,9 +37,6 @@ interface AgentFlags extends WindowFlags {
   confirm: 'ask' | 'deny' | 'allow';
   dryRun?: boolean;
   onLimit: 'fail' | 'answer';
-  maxUsd?: number;
-  maxTokens?: number;
-  maxCalls?: number;
   json?: boolean;
   quiet?: boolean;
 }
@@ -70,7 +67,6 @@ export function main(argv: readonly string[]): Promise<number> {
           'how one is chosen, e.g. prompting, or best-of-q for the plain rule; auto: the margin kept with the model',
           'best-of-q@margin=auto',
         )
-        .option('--policy <name>', 'who proposes actions: page or page-sampled', 'page')
         .option('--model <folder>', 'trained model (default: the newest below models/)')
         .option('--embedder <checkpoint>', 'what the model was embedded with (default: the built-in one)')
         .option('--device <device>', 'auto, cpu or cuda:N', 'auto')
@@ -98,25 +94,26 @@ export function main(argv: readonly string[]): Promise<number> {
             .choices(['fail', 'answer'])
             .default('fail'),
         )
-        .option('--max-usd <amount>', 'dollars that models may cost', numberOption(0, 1e6))
-        .option('--max-tokens <count>', 'tokens that models may use', integerOption(1))
-        .option('--max-calls <count>', 'calls of models', integerOption(1))
         .option('--json', 'print each step and the outcome as lines of JSON')
         .option('--quiet', 'print the outcome only');
-      addWindowOptions(command).action(async (flags: AgentFlags) => {
+      addVlmOptions(addWindowOptions(command)).action(async (flags: AgentFlags) => {
         const { url, task, successText } = goal(flags);
         const window = await windowOptions(flags);
         const actions = actionsWith(...(flags.actions ?? []));
-        if (flags.dryRun) return preview({ url, task, ...window, actions }, flags, context);
-        await using models = new ModelSet({ embedder: await checkpointFor(flags), device: flags.device });
-        const model = await openModel(models, flags, context);
+        const vlm = vlmChoice(flags, context);
+        if (flags.dryRun) return preview({ url, task, ...window, actions, vlm }, flags, context);
+        await using models = new ModelSet({
+          embedder: await checkpointFor(flags, vlm),
+          device: flags.device,
+        });
+        const model = await openModel(models, flags, vlm, context);
         const { run, record } = await runAgent({
           url,
           task,
           ...(successText === undefined ? {} : { successText }),
           out:
             flags.out ?? join('runs', `agent-${new Date().toISOString().slice(0, 19).replace(/[-:]/g, '')}`),
-          policy: flags.policy,
+          ...{ policy: flags.policy, localizer: flags.localizer, vlm, masked: keysOf(vlm) },
           selector: await withKeptMargin(flags.selector, model, context),
           ...(model ? { model } : {}),
           n: flags.n,
@@ -124,7 +121,7 @@ export function main(argv: readonly string[]): Promise<number> {
           maxMs: flags.seconds * 1000,
           seed: flags.seed,
           onLimit: flags.onLimit,
-          budget: new Budget(limitsOf(flags)),
+          budget: budgetOf(flags, vlm),
           ...{ ...window, actions },
           signal: context.signal,
           onEvent: flags.quiet ? () => {} : flags.json ? jsonEvents(context) : liveView(context),
@@ -154,17 +151,9 @@ function goal({ url, task, successText }: AgentFlags): { url: string; task: stri
   return { url: address, task, ...(successText === undefined ? {} : { successText }) };
 }
 
-function limitsOf({ maxUsd, maxTokens, maxCalls }: AgentFlags): BudgetLimits {
-  return {
-    ...(maxUsd === undefined ? {} : { maxUsd }),
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(maxCalls === undefined ? {} : { maxCalls }),
-  };
-}
-
 /** What would be asked about the first step. */
 async function preview(
-  where: Pick<AgentOptions, 'url' | 'task' | 'actions' | keyof WindowOptions>,
+  where: Pick<AgentOptions, 'url' | 'task' | 'actions' | 'vlm' | keyof WindowOptions>,
   { policy, n, seed, json }: AgentFlags,
   { print, signal }: CommandContext,
 ): Promise<void> {
@@ -185,9 +174,9 @@ async function preview(
   }
 }
 
-function needsModel({ selector }: AgentFlags): boolean {
+function needsModel({ selector }: Pick<AgentFlags, 'selector'>, vlm: VlmChoice): boolean {
   const spec = parseSelectorSpec(selector);
-  return spec.settings['margin'] === 'auto' || createSelector(spec).needsScores;
+  return spec.settings['margin'] === 'auto' || createSelector(spec, vlm).needsScores;
 }
 
 /** Puts the margin that was chosen for the model in the place of `auto`; the plain rule where none was. */
@@ -207,16 +196,17 @@ async function withKeptMargin(
   return createSelector({ rule, settings: { ...settings, margin: String(margin ?? 0) } }).name;
 }
 
-async function checkpointFor(flags: AgentFlags): Promise<string> {
-  return needsModel(flags) ? findCheckpoint(flags.embedder) : '';
+async function checkpointFor(flags: AgentFlags, vlm: VlmChoice): Promise<string> {
+  return needsModel(flags, vlm) ? findCheckpoint(flags.embedder) : '';
 }
 
 async function openModel(
   set: ModelSet,
   flags: AgentFlags,
+  vlm: VlmChoice,
   context: CommandContext,
 ): Promise<OpenModel | null> {
-  if (!needsModel(flags)) return null;
+  if (!needsModel(flags, vlm)) return null;
   const path =
     flags.model ?? (await newestModel('models')) ?? (await demonstrationModel(context, flags.device));
   context.say(`Model: ${path}.`);

@@ -3,6 +3,7 @@ import { collect } from '../evaluation/collect.js';
 import { numberOption, runCommand } from './command.js';
 import { addEpisodeOptions, type EpisodeFlags, episodeOptions, reportFaults } from './episode-options.js';
 import { startProgress } from './progress.js';
+import { budgetOf, reportBudget, withinBudget } from './vlm-options.js';
 
 interface CollectFlags extends EpisodeFlags {
   epsilon: number;
@@ -21,8 +22,11 @@ export function main(argv: readonly string[]): Promise<number> {
         .action(async (flags: CollectFlags) => {
           const bar = startProgress('collecting', 0, { quiet: flags.quiet ?? false });
           try {
+            const options = episodeOptions(flags, context);
+            const budget = budgetOf(flags, options.vlm);
             const summary = await collect({
-              ...episodeOptions(flags),
+              ...options,
+              ...withinBudget(budget),
               selector: flags.selector ?? `epsilon-greedy@epsilon=${flags.epsilon}`,
               out: flags.out,
               signal: context.signal,
@@ -40,6 +44,7 @@ export function main(argv: readonly string[]): Promise<number> {
               );
             }
             reportFaults(faults, context);
+            if (!summary.complete) reportBudget(budget, context);
           } finally {
             bar.stop();
           }

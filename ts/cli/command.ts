@@ -19,7 +19,12 @@ export interface CommandContext {
   fail(): void;
 }
 
-const usageCodes: readonly BoqErrorCode[] = ['BOQ_USAGE', 'BOQ_CONFIG_INVALID', 'BOQ_TASK_UNKNOWN'];
+const usageCodes: readonly BoqErrorCode[] = [
+  'BOQ_USAGE',
+  'BOQ_CONFIG_INVALID',
+  'BOQ_TASK_UNKNOWN',
+  'BOQ_VLM_ENDPOINT',
+];
 
 /**
  * Runs one command line.

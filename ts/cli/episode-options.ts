@@ -1,5 +1,6 @@
 /** Options of the commands that play episodes of a benchmark. */
 import type { Command } from 'commander';
+import type { VlmChoice } from '../agent/policy/registry.js';
 import type { PlanFault } from '../evaluation/runner.js';
 import type { EpisodeOptions, SeedRange } from '../evaluation/stage.js';
 import {
@@ -10,13 +11,13 @@ import {
   numberOption,
   rangeOption,
 } from './command.js';
+import { addVlmOptions, type VlmFlags, vlmChoice } from './vlm-options.js';
 
-export interface EpisodeFlags {
+export interface EpisodeFlags extends VlmFlags {
   benchmark: string;
   tasks: string[];
   seeds: SeedRange;
   repeats: number;
-  policy: string;
   temperature?: number;
   n: number;
   maxSteps?: number;
@@ -29,14 +30,13 @@ export interface EpisodeFlags {
 }
 
 export function addEpisodeOptions(command: Command): Command {
-  return command
+  return addVlmOptions(command)
     .requiredOption('--benchmark <name>', 'which benchmark, e.g. miniwob')
     .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
     .requiredOption('--seeds <range>', 'episode seeds of each task, e.g. 0-29', rangeOption)
     .requiredOption('--out <folder>', 'the run to begin or to continue')
     .option('--repeats <count>', 'episodes of each task and seed', integerOption(1), 1)
-    .option('--policy <name>', 'who proposes actions: page or page-sampled', 'page')
-    .option('--temperature <number>', 'of a policy that samples', numberOption(1e-6, 1e6))
+    .option('--temperature <number>', 'of a policy that samples, or of the model', numberOption(0, 1e6))
     .option('--n <count>', 'candidates a step', integerOption(1), 3)
     .option('--max-steps <count>', "steps an episode may take (default: the benchmark's)", integerOption(1))
     .option('--seed <integer>', 'run seed: the same one gives the same episodes', integerOption(0), 0)
@@ -46,10 +46,15 @@ export function addEpisodeOptions(command: Command): Command {
     .option('--quiet', 'no progress');
 }
 
-export function episodeOptions(flags: EpisodeFlags): EpisodeOptions {
-  const { benchmark, tasks, seeds, repeats, policy, n, seed, workers } = flags;
+/** @throws BOQ_FILE_NOT_FOUND, BOQ_CONFIG_INVALID of the models' file */
+export function episodeOptions(
+  flags: EpisodeFlags,
+  context: Pick<CommandContext, 'say'>,
+): EpisodeOptions & { vlm: VlmChoice } {
+  const { benchmark, tasks, seeds, repeats, policy, localizer, n, seed, workers } = flags;
   return {
-    ...{ benchmark, tasks, seeds, repeats, policy, n, seed, workers },
+    ...{ benchmark, tasks, seeds, repeats, policy, localizer, n, seed, workers },
+    vlm: vlmChoice(flags, context),
     ...(flags.temperature === undefined ? {} : { temperature: flags.temperature }),
     ...(flags.maxSteps === undefined ? {} : { maxSteps: flags.maxSteps }),
     headed: flags.headed ?? false,

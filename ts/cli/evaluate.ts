@@ -10,6 +10,7 @@ import { findCheckpoint } from './checkpoint.js';
 import { integerOption, listOption, rangeOption, runCommand } from './command.js';
 import { addEpisodeOptions, type EpisodeFlags, episodeOptions, reportFaults } from './episode-options.js';
 import { stageBars } from './progress.js';
+import { budgetOf, reportBudget, withinBudget } from './vlm-options.js';
 
 interface EvaluateFlags extends EpisodeFlags {
   selectors: string[];
@@ -67,11 +68,14 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--validation-repeats <count>', 'episodes of each of them', integerOption(1))
         .option('--margin-grid <numbers>', 'margins to choose from', gridOption)
         .action(async (flags: EvaluateFlags) => {
+          const episodes = episodeOptions(flags, context);
+          const budget = budgetOf(flags, episodes.vlm);
           const bars = stageBars(flags.quiet ?? false);
           await using models = new ModelSet({ embedder: await checkpointFor(flags), device: flags.device });
           try {
             const { run, results, faults, seconds } = await evaluate({
-              ...episodeOptions(flags),
+              ...episodes,
+              ...withinBudget(budget),
               out: flags.out,
               selectors: withMargin(flags.selectors, flags.margin),
               models: await openModels(models, flags),
@@ -96,6 +100,7 @@ export function main(argv: readonly string[]): Promise<number> {
               if (chosenMargin !== null) context.say(`${label}: margin ${chosenMargin} was chosen.`);
             }
             reportFaults(faults, context);
+            if (!results && faults.length === 0) reportBudget(budget, context);
           } finally {
             bars.stop();
           }

@@ -58,7 +58,6 @@ export const hostErrorCodes = [
   'BOQ_VLM_CONTEXT',
   'BOQ_VLM_REQUEST',
   'BOQ_VLM_ANSWER',
-  'BOQ_BUDGET',
 ] as const;
 
 /** Every code that a BoqError can have. */

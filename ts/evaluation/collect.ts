@@ -44,7 +44,7 @@ export interface CollectSummary {
 export async function collect(options: CollectOptions): Promise<CollectSummary> {
   const started = performance.now();
   const stage = resolveStage(options);
-  const method = createMethod(options.selector ?? 'epsilon-greedy@epsilon=0.5');
+  const method = createMethod(options.selector ?? 'epsilon-greedy@epsilon=0.5', options.vlm);
   if (method.needsScores && !options.critic) {
     throw new BoqError(
       'BOQ_USAGE',

@@ -16,6 +16,7 @@ import { BoqError } from '../core/errors.js';
 import { keyName } from '../store/keys.js';
 import { writeFault } from '../store/publish.js';
 import { FolderRun } from '../store/run.js';
+import type { StepRecord, Usage } from '../store/types.js';
 import type { OpenModel } from './models.js';
 import { type EvaluatedEntry, type ResultRow, type Results, resultsCsv } from './results.js';
 import { type EpisodeSource, type PlanFault, type PlannedEpisode, runPlan } from './runner.js';
@@ -47,6 +48,10 @@ export interface EvaluateOptions extends EpisodeOptions {
   baseline?: string;
   /** Default: unseen-seeds where every model saw every task in training, else unseen-tasks. */
   estimand?: Estimand;
+  /** Asked before each episode; true ends the evaluation there, and a later one goes on. */
+  until?: () => boolean;
+  /** Hears what each step cost. */
+  onUsage?: (usage: readonly Usage[]) => void;
   /** How a margin `auto` is found. */
   validation?: ValidationOptions;
 }
@@ -96,7 +101,7 @@ class Evaluation {
     this.#options = options;
     this.#stage = resolveStage(options);
     this.#models = options.models ?? [];
-    this.#specs = [...new Set(options.selectors)].map(parseEntry);
+    this.#specs = [...new Set(options.selectors)].map((text) => parseEntry(text, options.vlm));
     const labels = this.#specs.map(({ text }) => text);
     this.#baseline = options.baseline ?? (labels.includes('prompting') ? 'prompting' : (labels[0] ?? ''));
     if (!labels.includes(this.#baseline)) {
@@ -105,7 +110,7 @@ class Evaluation {
         `Expected the baseline "${this.#baseline}" among the selectors, got ${labels.join(', ') || 'none'}.`,
       );
     }
-    const scoring = this.#specs.find(({ spec, isAuto }) => isAuto || createMethod(spec).needsScores);
+    const scoring = this.#specs.find(({ spec, isAuto }) => isAuto || this.#method(spec).needsScores);
     if (scoring && this.#models.length === 0) {
       throw new BoqError(
         'BOQ_USAGE',
@@ -117,7 +122,7 @@ class Evaluation {
   }
 
   async play(started: number): Promise<EvaluateSummary> {
-    const { out, selectors, signal, onProgress } = this.#options;
+    const { out, selectors, signal, until, onUsage, onProgress } = this.#options;
     const { tasks, seeds, repeats, grid } = this.#validation;
     const run = await FolderRun.create(
       out,
@@ -137,19 +142,27 @@ class Evaluation {
         source,
         plan: this.#plan(line),
         ...(signal ? { signal } : {}),
+        ...(until ? { until } : {}),
+        ...(onUsage ? { onStep: ({ usage }: StepRecord) => onUsage(usage) } : {}),
         onProgress: (progress) => onProgress?.({ ...progress, stage: 'evaluate' }),
       });
       return { contestants: line, faults: missing };
     });
-    const results = faults.length === 0 ? await this.#results(run, contestants) : null;
+    const committed = await run.committed();
+    const isComplete = this.#plan(contestants).every(({ key }) => committed.has(keyName(key)));
+    const results = isComplete ? await this.#results(run, contestants) : null;
     return { run: run.folder, results, faults, seconds: (performance.now() - started) / 1000 };
+  }
+
+  #method(spec: MethodSpec): Method {
+    return createMethod(spec, this.#options.vlm);
   }
 
   /** Every selector with every model it needs; margins left open are chosen here. */
   async #contestants(run: FolderRun, source: EpisodeSource): Promise<Contestant[]> {
     const contestants: Contestant[] = [];
     for (const { text, spec, isAuto } of this.#specs) {
-      const plain = isAuto ? null : createMethod(spec);
+      const plain = isAuto ? null : this.#method(spec);
       if (plain && !plain.needsScores) {
         const entry = { label: text, selector: plain.name, generation: 'none', chosenMargin: null };
         contestants.push({ entry, method: plain, model: null });
@@ -157,7 +170,7 @@ class Evaluation {
       }
       for (const model of this.#models) {
         const chosenMargin = isAuto ? await this.#margin(run, source, model, spec) : null;
-        const method = chosenMargin === null ? createMethod(spec) : methodWithMargin(spec, chosenMargin);
+        const method = chosenMargin === null ? this.#method(spec) : methodWithMargin(spec, chosenMargin);
         const label = model.control === null ? text : `${text} (${model.control})`;
         const entry = { label, selector: method.name, generation: model.id, chosenMargin };
         contestants.push({ entry, method, model });
@@ -263,8 +276,11 @@ class Evaluation {
   }
 }
 
-function parseEntry(text: string): { text: string; spec: MethodSpec; isAuto: boolean } {
+function parseEntry(
+  text: string,
+  vlm: EvaluateOptions['vlm'],
+): { text: string; spec: MethodSpec; isAuto: boolean } {
   const spec = parseMethodSpec(text);
   const isAuto = isMarginOpen(spec);
-  return { text: isAuto ? text : createMethod(spec).name, spec, isAuto };
+  return { text: isAuto ? text : createMethod(spec, vlm).name, spec, isAuto };
 }

@@ -85,6 +85,12 @@ const hopeless: ReadonlySet<BoqErrorCode> = new Set([
   'BOQ_SHAPE_MISMATCH',
   'BOQ_NOT_FINITE',
   'BOQ_DISPOSED',
+  'BOQ_VLM_ENDPOINT',
+  'BOQ_VLM_KEY',
+  'BOQ_VLM_QUOTA',
+  'BOQ_VLM_MODEL',
+  'BOQ_VLM_VISION',
+  'BOQ_VLM_TLS',
 ]);
 
 /** This many episodes given up one after the other, none played in between: the fault lies deeper. */

@@ -1,7 +1,7 @@
 /** What collecting and evaluating share: a benchmark, a policy, a browser, and a run that they play into. */
 import { BrowserPool } from '../agent/browser/pool.js';
-import { PageLocalizer } from '../agent/localizer/page.js';
-import { createPolicy } from '../agent/policy/registry.js';
+import { createLocalizer } from '../agent/localizer/registry.js';
+import { createPolicy, type VlmChoice } from '../agent/policy/registry.js';
 import type { Localizer, Proposer } from '../agent/types.js';
 import { gitCommit, packageVersion } from '../core/package.js';
 import type { CreateRun } from '../store/run.js';
@@ -29,7 +29,10 @@ export interface EpisodeOptions {
   /** A policy's name, or one of your own. Default page. */
   policy?: string | Proposer;
   temperature?: number;
-  localizer?: Localizer;
+  /** A localizer's name, e.g. `holo1.5,page`, or one of your own. Default page. */
+  localizer?: string | Localizer;
+  /** Where the models are, for parts that ask one; the environment says so where left out. */
+  vlm?: VlmChoice;
   /** Candidates a step; default 3. */
   n?: number;
   /** Default: the benchmark's. */
@@ -66,7 +69,7 @@ export interface Stage {
 
 /** @throws BOQ_USAGE, BOQ_TASK_UNKNOWN, BOQ_FILE_NOT_FOUND */
 export function resolveStage(options: EpisodeOptions): Stage {
-  const { policy = 'page', temperature } = options;
+  const { policy = 'page', localizer = 'page', temperature, vlm = {} } = options;
   const benchmark =
     typeof options.benchmark === 'string' ? openBenchmark(options.benchmark) : options.benchmark;
   return {
@@ -76,9 +79,9 @@ export function resolveStage(options: EpisodeOptions): Stage {
     repeats: options.repeats ?? 1,
     proposer:
       typeof policy === 'string'
-        ? createPolicy(policy, temperature === undefined ? {} : { temperature })
+        ? createPolicy(policy, { vlm, ...(temperature === undefined ? {} : { temperature }) })
         : policy,
-    localizer: options.localizer ?? new PageLocalizer(),
+    localizer: typeof localizer === 'string' ? createLocalizer(localizer, vlm) : localizer,
     n: options.n ?? 3,
     limits: { maxSteps: options.maxSteps ?? benchmark.defaults.maxSteps, maxMs: options.maxMs ?? 600_000 },
     seed: options.seed ?? 0,

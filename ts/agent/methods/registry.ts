@@ -5,6 +5,7 @@
 import { BoqError } from '../../core/errors.js';
 import { createSelector, parseSelectorSpec } from '../selectors/registry.js';
 import { createFrom, type Entries, parseSpec, type SelectorSpec } from '../selectors/spec.js';
+import type { VlmSetup } from '../vlm/index.js';
 import { type Method, methodOf, type Rule } from './method.js';
 import { askAgain } from './rules/ask-again.js';
 import { backtrack } from './rules/backtrack.js';
@@ -67,12 +68,13 @@ export function parseMethodSpec(text: string): MethodSpec {
 
 /**
  * The method that a specification names; settings left out have their defaults.
- * @throws BOQ_USAGE
+ * @param vlm where the model is, for a selector that asks one; the environment says so where left out
+ * @throws BOQ_USAGE, BOQ_VLM_ENDPOINT, BOQ_VLM_KEY
  */
-export function createMethod(spec: string | MethodSpec): Method {
+export function createMethod(spec: string | MethodSpec, vlm: VlmSetup = {}): Method {
   const parsed = typeof spec === 'string' ? parseMethodSpec(spec) : spec;
   return methodOf(
-    createSelector(parsed.selector),
+    createSelector(parsed.selector, vlm),
     parsed.rules.map((rule) => createFrom(rules, rule)),
   );
 }

@@ -1,5 +1,6 @@
 /** Selectors by name, with settings: `random`, `epsilon-greedy@epsilon=0.5`, `best-of-q@margin=0.05`. */
 import type { Selector } from '../types.js';
+import { openClient, type VlmSetup } from '../vlm/index.js';
 import { bestOfQ } from './best-of-q.js';
 import { epsilonGreedy } from './epsilon-greedy.js';
 import { first } from './first.js';
@@ -9,6 +10,7 @@ import { pickerSelector, wordPicker } from './picker.js';
 import { prompting } from './prompting.js';
 import { random } from './random.js';
 import { createFrom, type Entries, parseSpec, type SelectorSpec } from './spec.js';
+import { vlmPicker } from './vlm-picker.js';
 
 export type { SelectorSpec } from './spec.js';
 
@@ -24,6 +26,10 @@ const rules: Entries<Selector> = {
     create: ({ epsilon }) => epsilonGreedy(epsilon!),
   },
   picker: { settings: {}, create: () => pickerSelector(wordPicker) },
+  'vlm-picker': {
+    settings: {},
+    create: (_, vlm) => pickerSelector(vlmPicker(openClient('picker', vlm))),
+  },
   'best-of-q': { settings: { margin }, create: (settings) => bestOfQ(settings['margin']!) },
   'lower-bound': {
     settings: { k: { default: 1, min: 0, max: Number.MAX_VALUE }, margin },
@@ -41,8 +47,9 @@ export function parseSelectorSpec(text: string): SelectorSpec {
 
 /**
  * The selector that a specification names; settings left out have their defaults.
- * @throws BOQ_USAGE
+ * @param vlm where the model is, for a rule that asks one; the environment says so where left out
+ * @throws BOQ_USAGE, BOQ_VLM_ENDPOINT, BOQ_VLM_KEY
  */
-export function createSelector(spec: string | SelectorSpec): Selector {
-  return createFrom(rules, typeof spec === 'string' ? parseSelectorSpec(spec) : spec);
+export function createSelector(spec: string | SelectorSpec, vlm: VlmSetup = {}): Selector {
+  return createFrom(rules, typeof spec === 'string' ? parseSelectorSpec(spec) : spec, vlm);
 }

@@ -1,6 +1,7 @@
 /** Specifications such as `best-of-q@margin=0.05`: a name, and settings that are numbers within bounds. */
 import { BoqError } from '../../core/errors.js';
 import { nearestNames } from '../../core/nearest.js';
+import type { VlmSetup } from '../vlm/index.js';
 
 /** One number that a rule can be set to. */
 export interface Setting {
@@ -13,7 +14,8 @@ export interface Setting {
 /** What a name stands for. */
 export interface Entry<T> {
   readonly settings: Readonly<Record<string, Setting>>;
-  create(settings: Readonly<Record<string, number>>): T;
+  /** @param vlm where the model is, for a rule that asks one */
+  create(settings: Readonly<Record<string, number>>, vlm: VlmSetup): T;
 }
 
 export type Entries<T> = Readonly<Record<string, Entry<T>>>;
@@ -49,7 +51,7 @@ export function parseSpec<T>(kind: string, entries: Entries<T>, text: string): S
 }
 
 /** Settings left out have their defaults. @throws BOQ_USAGE */
-export function createFrom<T>(entries: Entries<T>, { rule, settings }: SelectorSpec): T {
+export function createFrom<T>(entries: Entries<T>, { rule, settings }: SelectorSpec, vlm: VlmSetup = {}): T {
   const known = entries[rule]!;
   const values = Object.entries(known.settings).map(([name, setting]): [string, number] => {
     const written = settings[name];
@@ -66,5 +68,5 @@ export function createFrom<T>(entries: Entries<T>, { rule, settings }: SelectorS
     }
     return [name, value];
   });
-  return known.create(Object.fromEntries(values));
+  return known.create(Object.fromEntries(values), vlm);
 }

@@ -2,7 +2,7 @@
  * Which model answers where. Each setting comes from the caller, else from the environment, else from a file; a role
  * (localizer, picker) that names no endpoint of its own uses the policy's.
  */
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { BoqError } from '../../core/errors.js';
 import { nearestNames } from '../../core/nearest.js';
@@ -71,6 +71,7 @@ export interface SettingsSources {
   options?: EndpointOptions;
   /** Default: the process's own. */
   environment?: NodeJS.ProcessEnv;
+  /** Default: the one that BOQ_VLM_CONFIG names, if any. */
   file?: VlmFile;
 }
 
@@ -86,7 +87,8 @@ const defaults = {
 
 /**
  * Settings of one role.
- * @throws BOQ_VLM_ENDPOINT where endpoint or model are not named, BOQ_VLM_KEY where a service needs a key
+ * @throws BOQ_VLM_ENDPOINT where endpoint or model are not named, BOQ_VLM_KEY where a service needs a key,
+ *   BOQ_FILE_NOT_FOUND and BOQ_CONFIG_INVALID of the file that the environment names
  */
 export function resolveEndpoint(role: Role, sources: SettingsSources = {}): EndpointSettings {
   const merged = merge(role, sources);
@@ -122,7 +124,8 @@ export function resolveEndpoint(role: Role, sources: SettingsSources = {}): Endp
 
 /** One object from all sources; a role's own endpoint takes nothing over from the general one, its key least of all. */
 function merge(role: Role, { options, environment = process.env, file }: SettingsSources): EndpointOptions {
-  const { localizer, picker, ...general } = file ?? {};
+  const { BOQ_VLM_CONFIG } = environment;
+  const { localizer, picker, ...general } = file ?? (BOQ_VLM_CONFIG ? readVlmFile(BOQ_VLM_CONFIG) : {});
   const ownFile = role === 'policy' ? undefined : { localizer, picker }[role];
   const own = combine(role === 'policy' ? {} : fromEnvironment(environment, role.toUpperCase()), ownFile);
   const shared = combine(options, fromEnvironment(environment, 'VLM'), general);
@@ -193,10 +196,14 @@ const validateFile = new Ajv2020({ allErrors: true }).compile({
 });
 
 /** @throws BOQ_FILE_NOT_FOUND, BOQ_CONFIG_INVALID with every fault and the nearest key; values are not quoted */
-export async function readVlmFile(path: string): Promise<VlmFile> {
-  const content = await readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
-    throw new BoqError('BOQ_FILE_NOT_FOUND', `Expected settings of a model at ${path}: ${cause.code}.`);
-  });
+export function readVlmFile(path: string): VlmFile {
+  let content: string;
+  try {
+    content = readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new BoqError('BOQ_FILE_NOT_FOUND', `Expected settings of a model at ${path}: ${code}.`);
+  }
   let value: unknown;
   try {
     value = JSON.parse(content);
