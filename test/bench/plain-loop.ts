@@ -20,15 +20,18 @@ export class PlainLoop implements Hands {
     this.#page = page;
   }
 
-  static async open(url: string): Promise<PlainLoop> {
+  static async start(): Promise<PlainLoop> {
     const browser = await puppeteer.launch({
       executablePath: findBrowser() ?? '',
       args: needsNoSandbox() ? ['--no-sandbox'] : [],
+      defaultViewport: { width: 800, height: 700 },
     });
     const [page] = await browser.pages();
-    const loop = new PlainLoop(browser, page!);
-    await page!.goto(url);
-    return loop;
+    return new PlainLoop(browser, page!);
+  }
+
+  async open(url: string): Promise<void> {
+    await this.#page.goto(url);
   }
 
   title(): Promise<string> {
@@ -103,6 +106,9 @@ export class PlainLoop implements Hands {
       case 'restart':
       case 'refresh':
         await page.reload();
+        return;
+      case 'switch_tab':
+        // It knows the page it began with, and no other.
         return;
       case 'wait':
         await new Promise((resolve) => setTimeout(resolve, 1000));
