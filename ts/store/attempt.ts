@@ -1,6 +1,6 @@
 /** Writing one attempt at an episode: shots and steps as they happen, then the commit that makes it count. */
 import { createHash, randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, writeFile } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Masker, maskedJson } from './masking.js';
 import { createIfAbsent, writeFault } from './publish.js';
@@ -86,9 +86,12 @@ export class FolderAttempt implements AttemptWriter {
       ...start,
       startedAt: new Date().toISOString(),
     };
+    // A folder that has its name is whole: a kill in between leaves one that nobody lists.
+    const unfinished = join(attempts, `.${id}.tmp`);
     try {
-      await mkdir(join(folder, 'shots'), { recursive: true });
-      await writeFile(join(folder, 'attempt.json'), maskedJson(attempt, mask));
+      await mkdir(join(unfinished, 'shots'), { recursive: true });
+      await writeFile(join(unfinished, 'attempt.json'), maskedJson(attempt, mask));
+      await rename(unfinished, folder);
       const steps = await open(join(folder, 'steps.jsonl'), 'ax');
       return new FolderAttempt(id, folder, attempt, target, mask, steps);
     } catch (error) {

@@ -199,7 +199,8 @@ export class FolderRun implements RunStore {
 
   /** Ids of all attempts, whether they count or not. */
   async attempts(): Promise<string[]> {
-    return (await readdir(join(this.folder, 'attempts'))).sort();
+    const names = await readdir(join(this.folder, 'attempts'));
+    return names.filter((name) => !name.startsWith('.')).sort();
   }
 
   /**
