@@ -41,7 +41,7 @@ export class FakeEmbedder implements RunEmbedder {
       );
     });
     const tokens = new Int32Array(requests.length).fill(fakeWidth);
-    return { vectors, tokens, cached: 0, largestImage: 1, reuse: noReuse() };
+    return { vectors, tokens, computedTokens: tokens, cached: 0, largestImage: 1, reuse: noReuse() };
   }
 }
 

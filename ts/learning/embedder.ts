@@ -68,6 +68,8 @@ export interface EmbedRequest {
 export interface EmbedResult extends NativeEmbedResult {
   /** Requests that the cache answered. */
   cached: number;
+  /** Tokens of each request that went through the forward pass: 0 where the cache answered. */
+  computedTokens: Int32Array;
   /** Bytes of the largest decoded image of this call. */
   largestImage: number;
 }
@@ -181,6 +183,7 @@ export class Embedder implements AsyncDisposable {
   async embed(requests: readonly EmbedRequest[], signal?: AbortSignal): Promise<EmbedResult> {
     const vectors = new Float32Array(requests.length * this.width);
     const tokens = new Int32Array(requests.length);
+    const computedTokens = new Int32Array(requests.length);
     const keys = this.#cache === undefined ? [] : requests.map(requestKey);
     const missing: number[] = [];
     requests.forEach((_, index) => {
@@ -191,7 +194,7 @@ export class Embedder implements AsyncDisposable {
       } else missing.push(index);
     });
     if (missing.length === 0) {
-      return { vectors, tokens, cached: requests.length, largestImage: 0, reuse: noReuse() };
+      return { vectors, tokens, computedTokens, cached: requests.length, largestImage: 0, reuse: noReuse() };
     }
     const items = await Promise.all(missing.map((index) => this.#prepare(requests[index] as EmbedRequest)));
     const computed = await this.#native.embed(items, { signal });
@@ -203,11 +206,13 @@ export class Embedder implements AsyncDisposable {
       const count = computed.tokens[row] as number;
       vectors.set(vector, index * this.width);
       tokens[index] = count;
+      computedTokens[index] = count;
       return { key: keys[index] as Uint8Array, vector, tokens: count };
     });
     await this.#cache?.put(this.fingerprint, rows);
     const largestImage = Math.max(0, ...items.flatMap(({ images }) => images.map(({ data }) => data.length)));
-    return { vectors, tokens, cached: requests.length - missing.length, largestImage, reuse };
+    const cached = requests.length - missing.length;
+    return { vectors, tokens, computedTokens, cached, largestImage, reuse };
   }
 
   /** Token ids of a prompt, one image-pad id for each image. @throws BoqError BOQ_TOKENIZER */

@@ -95,6 +95,8 @@ describe('the content cache', () => {
     expect((await cached.embed(requests.slice(0, 2))).cached).to.equal(0);
     const mixed = await cached.embed([ask('c'), ...requests.slice(0, 2)]);
     expect(mixed.cached).to.equal(2);
+    expect([...mixed.computedTokens.subarray(1)], 'the cache computes nothing').to.deep.equal([0, 0]);
+    expect(mixed.computedTokens[0]).to.equal(mixed.tokens[0]);
     expect([...mixed.vectors.subarray(2), ...mixed.vectors.subarray(0, 2)]).to.deep.equal([
       ...expected.vectors,
     ]);

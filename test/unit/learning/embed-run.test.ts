@@ -153,6 +153,7 @@ describe('the embed stage', () => {
     broken.embed = async (requests) => ({
       vectors: new Float32Array(requests.length * fakeWidth).fill(Number.NaN),
       tokens: new Int32Array(requests.length),
+      computedTokens: new Int32Array(requests.length),
       cached: 0,
       largestImage: 0,
       reuse: noReuse(),
