@@ -21,6 +21,14 @@ iql::TrainRequest read_request(const Napi::Value& value) {
   const JsonView data = view.at("data");
   for (size_t i = 0; i < data.size(); ++i) request.data.emplace_back(data.at(i).as_string());
   request.out = view.at("out").as_string();
+  request.labels = view.string_or("labels", "");
+  request.seeds = view.int_or("seeds", 1);
+  if (view.has_value("sweep")) {
+    for (const auto& [key, values] : view.at("sweep").raw().items()) {
+      const JsonView list = view.at("sweep").at(key);
+      for (size_t i = 0; i < list.size(); ++i) request.sweep[key].push_back(list.at(i).raw());
+    }
+  }
   request.device = parse_device(view.at("device").as_string()).str();
   request.config = view.at("config").raw();
   request.resume = view.at("resume").as_bool();
@@ -42,7 +50,7 @@ Napi::Value train(const Napi::CallbackInfo& info) {
         .run<Json>(
             std::move(queue), std::move(flag),
             [request = std::move(request)](const JobContext& job) {
-              const iql::TrainSummary summary = iql::train(
+              return iql::summary_to_json(iql::train_models(
                   request,
                   [&](const iql::TrainProgress& progress) {
                     job.report({{"step", progress.step},
@@ -50,12 +58,7 @@ Napi::Value train(const Napi::CallbackInfo& info) {
                                 {"stepsPerSecond", progress.steps_per_second},
                                 {"metrics", progress.metrics}});
                   },
-                  job.cancel);
-              return Json{{"steps", summary.steps},
-                          {"stopped", summary.stopped},
-                          {"seconds", summary.seconds},
-                          {"metrics", summary.metrics},
-                          {"parameters", {{"q", summary.q_parameters}, {"v", summary.v_parameters}}}};
+                  job.cancel));
             },
             [](Napi::Env env, Json& summary) { return to_js(env, summary); }, on_progress);
   });

@@ -40,14 +40,18 @@ uint64_t checksum_of(const at::Tensor& tensor) {
   return sum;
 }
 
-NamedTensors state_of(Iql& learner) {
-  return {{"q.parameters", learner.q().parameters()},
-          {"q.first", learner.q_adam().first()},
-          {"q.second", learner.q_adam().second()},
-          {"v.parameters", learner.v().parameters()},
-          {"v.first", learner.v_adam().first()},
-          {"v.second", learner.v_adam().second()},
-          {"target.parameters", learner.target().parameters()}};
+// Views of what belongs to one model.
+NamedTensors state_of(Iql& learner, int64_t model) {
+  const int64_t heads = learner.config().heads;
+  const auto q = [&](const at::Tensor& all) { return all.narrow(0, model * heads, heads); };
+  const auto v = [&](const at::Tensor& all) { return all.narrow(0, model, 1); };
+  return {{"q.parameters", q(learner.q().parameters())},
+          {"q.first", q(learner.q_adam().first())},
+          {"q.second", q(learner.q_adam().second())},
+          {"v.parameters", v(learner.v().parameters())},
+          {"v.first", v(learner.v_adam().first())},
+          {"v.second", v(learner.v_adam().second())},
+          {"target.parameters", q(learner.target().parameters())}};
 }
 
 uint64_t checksum_of(const NamedTensors& tensors) {
@@ -71,10 +75,10 @@ void make_folder(const fs::path& folder) {
 
 fs::path checkpoint_path(const fs::path& out) { return out / "checkpoint" / "state.safetensors"; }
 
-void save_checkpoint(const fs::path& out, Iql& learner, const RunIdentity& identity) {
+void save_checkpoint(const fs::path& out, Iql& learner, int64_t model, const RunIdentity& identity) {
   const fs::path path = checkpoint_path(out);
   make_folder(path.parent_path());
-  const NamedTensors state = state_of(learner);
+  const NamedTensors state = state_of(learner, model);
   write_safetensors(path, state,
                     {{"kind", kKind},
                      {"version", kVersion},
@@ -83,10 +87,11 @@ void save_checkpoint(const fs::path& out, Iql& learner, const RunIdentity& ident
                      {"fingerprint", identity.fingerprint},
                      {"width", std::to_string(identity.width)},
                      {"transitions", std::to_string(identity.training_transitions)},
+                     {"outcomes", identity.outcomes},
                      {"config", identity.config.dump()}});
 }
 
-void load_checkpoint(const fs::path& out, Iql& learner, const RunIdentity& identity) {
+int64_t load_checkpoint(const fs::path& out, Iql& learner, int64_t model, const RunIdentity& identity) {
   const fs::path path = checkpoint_path(out);
   const SafetensorsFile file = [&] {
     try {
@@ -112,17 +117,21 @@ void load_checkpoint(const fs::path& out, Iql& learner, const RunIdentity& ident
   require_same("fingerprint", identity.fingerprint);
   require_same("width", std::to_string(identity.width));
   require_same("transitions", std::to_string(identity.training_transitions));
+  if (value("outcomes") != identity.outcomes)
+    reject(path, "its episodes had other outcomes; train with the same labels as before");
   const Json config = parse_json(value("config"), path.string() + ": config", ErrorCode::kCheckpointInvalid);
   for (const auto& [key, mine] : identity.config.items()) {
     // Where and how often a run is saved or measured does not change its course.
-    if (key == "checkpointEvery" || key == "evaluateEvery" || key == "keepCheckpoint") continue;
+    if (key == "checkpointEvery" || key == "evaluateEvery" || key == "keepCheckpoint" || key == "regressor")
+      continue;
     const Json theirs = config.value(key, Json());
     if (theirs != mine)
       reject(path, "this run has " + key + " " + mine.dump() + ", the checkpoint " + theirs.dump());
   }
 
   NamedTensors loaded;
-  for (const auto& [name, tensor] : state_of(learner)) {
+  const NamedTensors state = state_of(learner, model);
+  for (const auto& [name, tensor] : state) {
     if (!file.contains(name) || file.info(name).shape != tensor.sizes().vec() ||
         file.info(name).dtype != tensor.scalar_type())
       reject(path, "expected a tensor " + name + " of the shape that the settings imply");
@@ -130,28 +139,42 @@ void load_checkpoint(const fs::path& out, Iql& learner, const RunIdentity& ident
   }
   if (std::to_string(checksum_of(loaded)) != value("checksum"))
     reject(path, "its contents are damaged (checksum)");
-  const NamedTensors state = state_of(learner);
   for (size_t i = 0; i < state.size(); ++i) state[i].second.copy_(loaded[i].second);
   learner.q().parameters_changed();
   learner.v().parameters_changed();
   learner.target_changed();
-  const int64_t step = std::stoll(value("step"));
-  learner.set_steps_done(step);
-  learner.q_adam().set_steps(step);
-  learner.v_adam().set_steps(step);
+  return std::stoll(value("step"));
 }
 
-void save_model(const fs::path& out, Iql& learner, const Standardisers& standardisers) {
+int64_t checkpoint_step(const fs::path& out) {
+  if (!fs::exists(checkpoint_path(out))) return 0;
+  try {
+    const auto metadata = SafetensorsFile::open(checkpoint_path(out)).metadata();
+    const auto step = metadata.find("step");
+    return step == metadata.end() ? 0 : std::stoll(step->second);
+  } catch (const std::exception&) {
+    return 0;  // load_checkpoint() says what is wrong with it
+  }
+}
+
+void save_model(const fs::path& out, Iql& learner, int64_t model, const Standardisers& standardisers) {
   make_folder(out);
   NamedTensors tensors;
-  const auto add = [&](const std::string& prefix, const Network& network) {
-    for (auto& [name, view] : network.named_views(network.parameters()))
-      tensors.emplace_back(prefix + name, view);
+  // The heads of one model, numbered from 0; V has one, without a number.
+  const auto add = [&](const std::string& prefix, const Network& network, bool numbered) {
+    const auto views = network.named_views(network.parameters());
+    const size_t count = views.size() / static_cast<size_t>(learner.models()),
+                 first = static_cast<size_t>(model) * count;
+    const size_t layers = views.size() / static_cast<size_t>(network.heads());
+    for (size_t i = 0; i < count; ++i) {
+      const auto& [name, view] = views[first + i];
+      const std::string layer = name.substr(name.find('.') + 1);
+      tensors.emplace_back(prefix + (numbered ? std::to_string(i / layers) + "." : "") + layer, view);
+    }
   };
-  add("q.", learner.q());
-  for (auto& [name, view] : learner.v().named_views(learner.v().parameters()))
-    tensors.emplace_back("v." + name.substr(2), view);  // one head: without its number
-  add("target.", learner.target());
+  add("q.", learner.q(), true);
+  add("v.", learner.v(), false);
+  add("target.", learner.target(), true);
   const auto add_norm = [&](const std::string& stream, const Standardiser& standardiser) {
     if (standardiser.is_identity()) return;
     tensors.emplace_back("norm." + stream + ".mean", standardiser.mean);

@@ -66,6 +66,7 @@ const std::vector<Field>& fields() {
       {"precision", &C::precision, 0, 0, {"auto", "float32", "bfloat16"}},
       {"checkpointEvery", &C::checkpoint_every, 1, 1e9},
       {"evaluateEvery", &C::evaluate_every, 0, 1e9},
+      {"regressor", &C::regressor},
       {"keepCheckpoint", &C::keep_checkpoint},
   };
   return table;

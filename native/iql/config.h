@@ -108,6 +108,8 @@ struct IqlConfig {
   int64_t checkpoint_every = 1000;
   /// Steps between measurements on the validation split. 0: only at the end. Default: ten a run.
   int64_t evaluate_every = 0;
+  /// At the end, compare Q with a small Monte-Carlo regressor on the same features (offline.json).
+  bool regressor = true;
   /// Keep checkpoint/ after a finished run.
   bool keep_checkpoint = false;
 };

@@ -184,26 +184,22 @@ void for_rows(T* data, int64_t heads, int64_t rows, int64_t n, F&& f) {
 
 }  // namespace
 
-void bias_relu_dropout_(at::Tensor& h, const at::Tensor& bias, double p, uint64_t key) {
+void bias_relu_dropout_(at::Tensor& h, const at::Tensor& bias, const DropoutMask& mask) {
   const int64_t heads = h.size(0), rows = h.size(1), n = h.size(2);
   if (!h.is_cpu()) {
     h.add_(bias.unsqueeze(1)).relu_();
-    if (p > 0) {
-      auto generator = at::globalContext().defaultGenerator(h.device()).clone();
-      generator.set_current_seed(key);
-      h.mul_(at::empty_like(h).bernoulli_(1 - p, generator).div_(1 - p));
-    }
+    if (mask.rate > 0) h.copy_(std::get<0>(at::native_dropout(h, mask.rate, /*train=*/true)));
     return;
   }
   const float* biases = bias.const_data_ptr<float>();
   const int64_t stride = bias.stride(0);
-  const auto threshold = static_cast<uint32_t>(p * 4294967296.0);
-  const auto scale = static_cast<float>(1 / (1 - p));
+  const auto threshold = static_cast<uint32_t>(mask.rate * 4294967296.0);
+  const auto scale = static_cast<float>(1 / (1 - mask.rate));
   with_elements(h, [&](auto* data) {
     for_rows(data, heads, rows, n, [&](int64_t head, int64_t row, auto* values) {
-      const auto head_key = static_cast<uint32_t>(draw_bits(key, static_cast<uint64_t>(head)));
-      activate(values, biases + head * stride, n, static_cast<uint32_t>(row * n),
-               {head_key, threshold, scale});
+      const uint32_t key = mask.rate > 0 ? mask.keys[static_cast<size_t>(head)] : 0;
+      activate(values, biases + head * stride, n, static_cast<uint32_t>((mask.first_row + row) * n),
+               {key, threshold, scale});
     });
   });
 }

@@ -6,13 +6,20 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace boq::iql {
 
+/// What dropout keeps: element i of head k is kept (and scaled by 1 / (1 - rate)) by a hash of keys[k] and i.
+struct DropoutMask {
+  double rate = 0;             ///< 0 keeps all
+  std::vector<uint32_t> keys;  ///< one a head
+  int64_t first_row = 0;       ///< number of the first row within the batch of all processes
+};
+
 /// h := dropout(relu(h + bias)) in place. h: [K, B, n], float32 or bfloat16, contiguous; bias: [K, n] float32
-/// with unit stride in n. Element i of head k is kept (and scaled by 1 / (1 - p)) by a hash of `key`, k and
-/// i; p = 0 keeps all.
-void bias_relu_dropout_(at::Tensor& h, const at::Tensor& bias, double p, uint64_t key);
+/// with unit stride in n. On other devices than the CPU, chance is the device's own generator's.
+void bias_relu_dropout_(at::Tensor& h, const at::Tensor& bias, const DropoutMask& mask = {});
 
 /// h := h + bias in place, shapes as above.
 void add_bias_(at::Tensor& h, const at::Tensor& bias);

@@ -10,30 +10,32 @@ namespace {
 constexpr double kLow = -0.1, kHigh = 1.1;  // of the histogram: values of a 0/1 reward, with room for errors
 constexpr double kSigmaInBins = 0.75;
 
-// `each` and `grad`: the loss of every element and its derivative. Means over what the mask leaves of each
-// head.
-Loss mean_over_batch(const at::Tensor& each, const at::Tensor& grad, const at::Tensor& mask) {
-  if (!mask.defined()) return {each.mean(1), grad / static_cast<double>(each.size(1))};
-  const at::Tensor weight = mask / mask.sum(1, true).clamp_min(1);
+// `each` and `grad`: the loss of every element and its derivative.
+Loss mean_over_batch(const at::Tensor& each, const at::Tensor& grad, const at::Tensor& weight) {
+  if (!weight.defined()) return {each.mean(1), grad / static_cast<double>(each.size(1))};
   return {(each * weight).sum(1), grad * (grad.dim() == 3 ? weight.unsqueeze(2) : weight)};
 }
 
 }  // namespace
 
 Loss expectile_loss(const at::Tensor& q, const at::Tensor& v, double tau) {
+  return expectile_loss(q, v, at::full({1, 1}, tau, q.options().dtype(at::kDouble)));
+}
+
+Loss expectile_loss(const at::Tensor& q, const at::Tensor& v, const at::Tensor& tau) {
   const at::Tensor u = q - v;
   const at::Tensor weight = at::where(u < 0, 1 - tau, tau).to(u.scalar_type());
   return mean_over_batch(weight * u * u, -2 * weight * u, {});
 }
 
-Loss squared_loss(const at::Tensor& q, const at::Tensor& y, const at::Tensor& mask) {
+Loss squared_loss(const at::Tensor& q, const at::Tensor& y, const at::Tensor& weight) {
   const at::Tensor error = q - y;
-  return mean_over_batch(error * error, 2 * error, mask);
+  return mean_over_batch(error * error, 2 * error, weight);
 }
 
-Loss binary_loss(const at::Tensor& logit, const at::Tensor& y, const at::Tensor& mask) {
+Loss binary_loss(const at::Tensor& logit, const at::Tensor& y, const at::Tensor& weight) {
   const at::Tensor target = y.clamp(0, 1);
-  return mean_over_batch(at::softplus(logit) - target * logit, at::sigmoid(logit) - target, mask);
+  return mean_over_batch(at::softplus(logit) - target * logit, at::sigmoid(logit) - target, weight);
 }
 
 at::Tensor bin_centers(int64_t n, at::Device device) {
@@ -50,10 +52,10 @@ at::Tensor histogram_of(const at::Tensor& y, int64_t n) {
   return bins / bins.sum(-1, true);
 }
 
-Loss histogram_loss(const at::Tensor& logits, const at::Tensor& y, const at::Tensor& mask) {
+Loss histogram_loss(const at::Tensor& logits, const at::Tensor& y, const at::Tensor& weight) {
   const at::Tensor target = histogram_of(y, logits.size(2));
   const at::Tensor log_probability = at::log_softmax(logits, 2);
-  return mean_over_batch(-(target * log_probability).sum(2), log_probability.exp() - target, mask);
+  return mean_over_batch(-(target * log_probability).sum(2), log_probability.exp() - target, weight);
 }
 
 Loss ranking_loss(const at::Tensor& better, const at::Tensor& worse) {

@@ -19,18 +19,21 @@ constexpr int64_t kHalfFrom = 1 << 17;
 
 int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-// a [K or 1, m, n] times b [K, n, p]: one 2-D product a head on the CPU, where batched ones are slower for
-// strided weights, one batched product elsewhere.
+// a [G, m, n] times b [K, n, p], where G divides K and each group of heads has its a: one 2-D product a head
+// on the CPU, where batched ones are slower for strided weights, one batched product elsewhere.
 at::Tensor head_products(const at::Tensor& a, const at::Tensor& b) {
-  if (b.size(0) == 1) return at::mm(a[0], b[0]).unsqueeze(0);
-  if (!a.is_cpu()) return at::bmm(a.expand({b.size(0), a.size(1), a.size(2)}), b);
-  at::Tensor out = at::empty({b.size(0), a.size(1), b.size(2)}, a.options());
-  for (int64_t k = 0; k < b.size(0); ++k) {
+  const int64_t heads = b.size(0), shared = heads / a.size(0);
+  if (heads == 1) return at::mm(a[0], b[0]).unsqueeze(0);
+  if (!a.is_cpu()) return at::bmm(shared == 1 ? a : a.repeat_interleave(shared, 0), b);
+  at::Tensor out = at::empty({heads, a.size(1), b.size(2)}, a.options());
+  for (int64_t k = 0; k < heads; ++k) {
     at::Tensor slice = out[k];
-    at::mm_out(slice, a[a.size(0) == 1 ? 0 : k], b[k]);
+    at::mm_out(slice, a[k / shared], b[k]);
   }
   return out;
 }
+
+at::Tensor with_groups(const at::Tensor& input) { return input.dim() == 2 ? input.unsqueeze(0) : input; }
 
 }  // namespace
 
@@ -63,11 +66,13 @@ Network::Network(NetworkShape shape, int64_t heads, at::Device device, bool half
   parameters_changed();
 }
 
-void Network::initialise(uint64_t seed, uint64_t id) {
+void Network::initialise(const std::vector<uint64_t>& seeds, uint64_t id) {
   at::Tensor values = at::zeros({heads_, row_}, at::kFloat);
   float* data = values.mutable_data_ptr<float>();
+  const int64_t group = heads_ / static_cast<int64_t>(seeds.size());
   for (int64_t k = 0; k < heads_; ++k) {
-    const uint64_t key = draw_key(seed, Draw::kInit, id, static_cast<uint64_t>(k));
+    const uint64_t seed = seeds[static_cast<size_t>(k / group)];
+    const uint64_t key = draw_key(seed, Draw::kInit, id, static_cast<uint64_t>(k % group));
     const auto fill = [&](int64_t offset, int64_t count, double bound) {
       for (int64_t i = offset; i < offset + count; ++i)
         data[k * row_ + i] = static_cast<float>((2 * draw_unit(key, static_cast<uint64_t>(i)) - 1) * bound);
@@ -137,17 +142,28 @@ at::Tensor Network::product(const at::Tensor& x, const Layer& layer) const {
   return head_products(x.to(half ? at::kBFloat16 : at::kFloat), weights.transpose(1, 2));
 }
 
+DropoutMask Network::mask_of(const Dropout& dropout, size_t layer) const {
+  DropoutMask mask{dropout.rate, {}, dropout.first_row};
+  if (dropout.rate == 0) return mask;
+  const int64_t group = heads_ / static_cast<int64_t>(dropout.keys.size());
+  for (int64_t k = 0; k < heads_; ++k) {
+    const uint64_t key = mix_bits(dropout.keys[static_cast<size_t>(k / group)] + layer);
+    mask.keys.push_back(static_cast<uint32_t>(draw_bits(key, static_cast<uint64_t>(k % group))));
+  }
+  return mask;
+}
+
 at::Tensor Network::forward(const std::vector<at::Tensor>& inputs) const {
   if (!folded_weight_.defined()) {
     Tape tape;
     return forward(inputs, {}, tape);
   }
-  at::Tensor h = head_products(at::cat(inputs, 1).to(folded_weight_.scalar_type()).unsqueeze(0),
+  at::Tensor h = head_products(with_groups(at::cat(inputs, -1).to(folded_weight_.scalar_type())),
                                folded_weight_.transpose(1, 2));
-  bias_relu_dropout_(h, folded_bias_, 0, 0);
+  bias_relu_dropout_(h, folded_bias_);
   for (size_t i = shape_.streams.size() + 1; i + 1 < layers_.size(); ++i) {
     h = product(h, layers_[i]);
-    bias_relu_dropout_(h, bias(parameters_, layers_[i]), 0, 0);
+    bias_relu_dropout_(h, bias(parameters_, layers_[i]));
   }
   at::Tensor out = product(h, layers_.back()).to(at::kFloat);
   add_bias_(out, bias(parameters_, layers_.back()));
@@ -163,7 +179,7 @@ at::Tensor Network::forward(const std::vector<at::Tensor>& inputs, Dropout dropo
   std::vector<at::Tensor> projected;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Layer& layer = layers_[i];
-    tape.inputs.push_back(inputs[i].to(is_half(layer) ? at::kBFloat16 : at::kFloat).unsqueeze(0));
+    tape.inputs.push_back(with_groups(inputs[i].to(is_half(layer) ? at::kBFloat16 : at::kFloat)));
     at::Tensor h = product(tape.inputs.back(), layer);
     add_bias_(h, bias(parameters_, layer));
     projected.push_back(std::move(h));
@@ -171,7 +187,7 @@ at::Tensor Network::forward(const std::vector<at::Tensor>& inputs, Dropout dropo
   tape.activations.push_back(projected.size() == 1 ? projected[0] : at::cat(projected, 2));
   for (size_t i = inputs.size(); i + 1 < layers_.size(); ++i) {
     at::Tensor h = product(tape.activations.back(), layers_[i]);
-    bias_relu_dropout_(h, bias(parameters_, layers_[i]), dropout.rate, mix_bits(dropout.key + i));
+    bias_relu_dropout_(h, bias(parameters_, layers_[i]), mask_of(dropout, i));
     tape.activations.push_back(std::move(h));
   }
   at::Tensor out = product(tape.activations.back(), layers_.back()).to(at::kFloat);
@@ -205,7 +221,7 @@ void Network::backward_layer(const Layer& layer, const at::Tensor& x, const at::
   at::Tensor weights = weight(gradients_, layer);
   for (int64_t k = 0; k < heads_; ++k) {
     at::Tensor to = weights[k];
-    const at::Tensor left = g[k].t(), right = rows[rows.size(0) == 1 ? 0 : k];
+    const at::Tensor left = g[k].t(), right = rows[k * rows.size(0) / heads_];
     if (accumulate) {
       to.add_(at::mm(left, right));
     } else if (dtype == to.scalar_type()) {

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "native/iql/kernels.h"
+
 namespace boq::iql {
 
 struct NetworkShape {
@@ -35,15 +37,16 @@ struct Layer {
 
 /// What the forward pass leaves for the backward pass.
 struct Tape {
-  std::vector<at::Tensor> inputs;       ///< of the projections: [B, E] each
+  std::vector<at::Tensor> inputs;       ///< of the projections: [G, B, E] each
   std::vector<at::Tensor> activations;  ///< joined projections, then every hidden layer's output: [K, B, n]
   double dropout = 0;
 };
 
-/// Dropout of one forward pass: its rate and the key of its random numbers.
+/// Dropout of one forward pass: its rate and, for each group of heads, the key of its random numbers.
 struct Dropout {
   double rate = 0;
-  uint64_t key = 0;
+  std::vector<uint64_t> keys;
+  int64_t first_row = 0;  ///< see DropoutMask
 };
 
 class Network {
@@ -52,8 +55,9 @@ class Network {
   /// Zero parameters. `half`: large matrix products in bfloat16, with float32 parameters and float32 outputs.
   Network(NetworkShape shape, int64_t heads, at::Device device, bool half);
 
-  /// PyTorch's Linear: weights and biases uniform in +-1/sqrt(in). `id` separates the networks of a run.
-  void initialise(uint64_t seed, uint64_t id);
+  /// PyTorch's Linear: weights and biases uniform in +-1/sqrt(in). `id` separates the networks of a run. With
+  /// several seeds the heads fall into as many groups of equal size, each as it would be alone.
+  void initialise(const std::vector<uint64_t>& seeds, uint64_t id);
 
   const NetworkShape& shape() const { return shape_; }
   const std::vector<Layer>& layers() const { return layers_; }
@@ -62,7 +66,8 @@ class Network {
   /// The type inputs are best given in; others are converted.
   at::ScalarType input_dtype() const;
 
-  /// Values without dropout. inputs: one [B, E] a stream; returns float32 [K, B, outputs].
+  /// Values without dropout. inputs: one [B, E] a stream, or [G, B, E] for as many groups of heads; returns
+  /// float32 [K, B, outputs].
   at::Tensor forward(const std::vector<at::Tensor>& inputs) const;
   /// As above with dropout, and a record for backward().
   at::Tensor forward(const std::vector<at::Tensor>& inputs, Dropout dropout, Tape& tape) const;
@@ -76,6 +81,9 @@ class Network {
   void fold();
   /// Whether `rows` rows before the next change of parameters repay what fold() costs.
   bool is_worth_folding(int64_t rows) const;
+  /// What fold() made: [K, hidden[0], streams * E] in the type of the products, and float32 [K, hidden[0]].
+  const at::Tensor& folded_weight() const { return folded_weight_; }
+  const at::Tensor& folded_bias() const { return folded_bias_; }
 
   /// float32 [K, P]. After writing to it call parameters_changed().
   const at::Tensor& parameters() const { return parameters_; }
@@ -87,12 +95,14 @@ class Network {
 
   /// Views of the parameters (of `buffer`, if given: [K, P]) by name: <head>.<layer>.{weight,bias}.
   std::vector<std::pair<std::string, at::Tensor>> named_views(const at::Tensor& buffer) const;
-
- private:
+  /// Of one layer: [K, out, in] and [K, out].
   at::Tensor weight(const at::Tensor& buffer, const Layer& layer) const;
   at::Tensor bias(const at::Tensor& buffer, const Layer& layer) const;
+
+ private:
   bool is_half(const Layer& layer) const;
   at::Tensor product(const at::Tensor& x, const Layer& layer) const;
+  DropoutMask mask_of(const Dropout& dropout, size_t layer) const;
   void backward_layer(const Layer& layer, const at::Tensor& x, const at::Tensor& grad, bool accumulate,
                       at::Tensor* grad_x);
 
@@ -104,8 +114,8 @@ class Network {
   at::Tensor parameters_;
   at::Tensor gradients_;
   at::Tensor half_parameters_;
-  at::Tensor folded_weight_;  // [K, hidden[0], streams * E]
-  at::Tensor folded_bias_;    // [K, hidden[0]]
+  at::Tensor folded_weight_;
+  at::Tensor folded_bias_;
 };
 
 }  // namespace boq::iql

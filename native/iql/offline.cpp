@@ -47,9 +47,7 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 // What the held-out transitions turned out to be.
 struct Truth {
   std::vector<uint8_t> success;  // of the episode
-  std::vector<float>
-      steps_taken;             // negated step number: earlier counts as less certain, so later scores higher
-  std::vector<float> returns;  // discounted
+  std::vector<float> returns;    // discounted
 };
 
 Truth truth_of(const HeldOut& values, const Transitions& data, double gamma) {
@@ -58,7 +56,6 @@ Truth truth_of(const HeldOut& values, const Transitions& data, double gamma) {
     const auto i = static_cast<size_t>(t);
     const auto e = static_cast<size_t>(data.episode[i]);
     truth.success.push_back(data.episode_success[e]);
-    truth.steps_taken.push_back(-static_cast<float>(data.step[i]));
     const double left = data.episode_steps[e] - 1 - data.step[i];
     truth.returns.push_back(static_cast<float>(truth.success.back() ? std::pow(gamma, left) : 0));
   }
@@ -107,23 +104,25 @@ double brier_score(std::span<const float> scores, std::span<const uint8_t> posit
 }
 
 // AUC within each step number, where both outcomes occur.
-Json auc_by_step(const HeldOut& values, const Transitions& data, const Truth& truth) {
+Json auc_by_step(const HeldOut& values, const HeldOut& regressor, const Transitions& data,
+                 const Truth& truth) {
   std::map<int32_t, std::vector<size_t>> by_step;
   for (size_t i = 0; i < values.transitions.size(); ++i)
     by_step[data.step[static_cast<size_t>(values.transitions[i])]].push_back(i);
   Json rows = Json::array();
   for (const auto& [step, members] : by_step) {
-    std::vector<float> q, v;
     std::vector<uint8_t> success;
-    for (const size_t i : members) {
-      q.push_back(values.q[i]);
-      v.push_back(values.v[i]);
-      success.push_back(truth.success[i]);
-    }
+    for (const size_t i : members) success.push_back(truth.success[i]);
+    const auto auc = [&](const std::vector<float>& scores) {
+      std::vector<float> mine;
+      for (const size_t i : members) mine.push_back(scores[i]);
+      return number(area_under_curve(mine, success));
+    };
     rows.push_back({{"step", step},
                     {"transitions", members.size()},
-                    {"q", number(area_under_curve(q, success))},
-                    {"v", number(area_under_curve(v, success))}});
+                    {"q", auc(values.q)},
+                    {"v", auc(values.v)},
+                    {"regressor", regressor.q.empty() ? Json(nullptr) : auc(regressor.q)}});
   }
   return rows;
 }
@@ -242,39 +241,97 @@ double isotonic_value(const std::vector<std::pair<double, double>>& corners, dou
   return low_value + (high_value - low_value) * (score - low) / (high - low);
 }
 
-HeldOut measure_held_out(const Iql& learner, const std::vector<int64_t>& held_out, const Transitions& data,
-                         const Sampler& sampler, bool with_candidates, int64_t limit) {
-  HeldOut values;
+std::vector<HeldOut> measure_held_out(const Iql& learner, const std::vector<int64_t>& held_out,
+                                      const Transitions& data, const Sampler& sampler, bool with_candidates,
+                                      int64_t limit) {
+  std::vector<HeldOut> models(static_cast<size_t>(learner.models()));
+  std::vector<int64_t> transitions;
   const auto total = static_cast<int64_t>(held_out.size()), count = std::min(limit, total);
-  for (int64_t i = 0; i < count; ++i)
-    values.transitions.push_back(held_out[static_cast<size_t>(i * total / count)]);
+  for (int64_t i = 0; i < count; ++i) transitions.push_back(held_out[static_cast<size_t>(i * total / count)]);
+  for (HeldOut& values : models) values.transitions = transitions;
   const auto append = [](std::vector<float>& to, const at::Tensor& from) {
     const at::Tensor plain = from.cpu().contiguous();
     to.insert(to.end(), plain.const_data_ptr<float>(), plain.const_data_ptr<float>() + plain.numel());
   };
+  // Of every model and head: [M, K, n].
+  const auto q_of = [&](const at::Tensor& state, const at::Tensor& action, const at::Tensor& task) {
+    return learner.q_values(state, action, task).view({learner.models(), learner.config().heads, -1});
+  };
   for (int64_t first = 0; first < count; first += kChunk) {
     const auto chunk =
-        std::span(values.transitions)
+        std::span(transitions)
             .subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(kChunk, count - first)));
-    const Batch batch = sampler.batch_of(chunk, 0);
-    const at::Tensor q = learner.q_values(batch.state, batch.action, batch.task);
-    append(values.q, q.mean(0));
-    append(values.spread, q.std(0, /*unbiased=*/false));
-    append(values.v, learner.v_values(batch.state, batch.task));
-    if (!with_candidates) continue;
-    const Batch::Candidates offered = sampler.candidates_of(chunk);
-    std::vector<float> all;
-    append(all, learner.q_values(offered.state, offered.action, offered.task).mean(0));
-    size_t at = 0;
-    for (const int64_t t : chunk) {
-      const auto i = static_cast<size_t>(t);
-      const auto n = static_cast<size_t>(data.candidate_offset[i + 1] - data.candidate_offset[i]);
-      values.candidates.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(at),
-                                     all.begin() + static_cast<std::ptrdiff_t>(at + n));
-      at += n;
+    const Batch batch = sampler.batch_of(chunk);
+    const at::Tensor q = q_of(batch.state, batch.action, batch.task),
+                     v = learner.v_values(batch.state, batch.task);
+    const Batch::Candidates offered = with_candidates ? sampler.candidates_of(chunk) : Batch::Candidates();
+    const at::Tensor offered_q =
+        with_candidates ? q_of(offered.state, offered.action, offered.task).mean(1) : at::Tensor();
+    for (size_t m = 0; m < models.size(); ++m) {
+      HeldOut& values = models[m];
+      const auto model = static_cast<int64_t>(m);
+      append(values.q, q[model].mean(0));
+      append(values.spread, q[model].std(0, /*unbiased=*/false));
+      append(values.v, v[model]);
+      if (!with_candidates) continue;
+      std::vector<float> all;
+      append(all, offered_q[model]);
+      auto at = all.begin();
+      for (const int64_t t : chunk) {
+        const auto i = static_cast<size_t>(t);
+        const auto end = at + (data.candidate_offset[i + 1] - data.candidate_offset[i]);
+        values.candidates.emplace_back(at, end);
+        at = end;
+      }
     }
   }
-  return values;
+  return models;
+}
+
+Baselines measure_baselines(const Transitions& data, const Split& split, const Standardisers& standardisers,
+                            const IqlConfig& config, at::Device device, bool with_regressor, int64_t limit) {
+  Baselines baselines;
+  std::map<int32_t, std::pair<double, double>> by_step, by_task;  // successes, transitions
+  const auto count = [&](int64_t t, auto&& f) {
+    const auto i = static_cast<size_t>(t);
+    const auto e = static_cast<size_t>(data.episode[i]);
+    f(by_step[data.step[i]], by_task[data.episode_task[e]], data.episode_success[e] != 0);
+  };
+  for (const int64_t t : split.training) {
+    count(t, [](auto& step, auto& task, bool success) {
+      for (auto* place : {&step, &task}) {
+        place->first += success;
+        place->second += 1;
+      }
+    });
+  }
+  const auto rate = [&](const std::pair<double, double>& place) {
+    return static_cast<float>(place.second == 0 ? split.training_success_rate : place.first / place.second);
+  };
+  // Its own settings throughout, so that models trained with others stand beside the same regressor.
+  IqlConfig small;
+  small.q_target = "monte-carlo";
+  small.gamma = config.gamma;
+  small.batch_size = config.batch_size;
+  small.use_state = config.use_state;
+  small.use_action = config.use_action;
+  small.use_task = config.use_task;
+  small.precision = config.precision;
+  small.learning_rate = 1e-3;
+  small.steps = with_regressor ? std::min<int64_t>(config.steps, 1000) : 0;
+  small.projection = std::min<int64_t>(config.projection, 256);
+  small.hidden = {std::min<int64_t>(config.hidden.front(), 256), std::min<int64_t>(config.hidden.back(), 64)};
+  Iql learner(small, data.width, device);
+  const Sampler sampler(data, split.training, standardisers, small, device, learner.q().input_dtype());
+  for (int64_t step = 0; step < small.steps; ++step) learner.step(sampler.batch(step));
+  baselines.regressor = measure_held_out(learner, split.validation, data, sampler, with_regressor, limit)[0];
+  for (const int64_t t : baselines.regressor.transitions)
+    count(t, [&](auto& step, auto& task, bool) {
+      baselines.step_rate.push_back(rate(step));
+      baselines.task_rate.push_back(rate(task));
+    });
+  if (!with_regressor) baselines.regressor = {};
+  return baselines;
 }
 
 Metrics quick_metrics(const HeldOut& values, const Transitions& data, double gamma) {
@@ -298,13 +355,11 @@ Metrics quick_metrics(const HeldOut& values, const Transitions& data, double gam
   return metrics;
 }
 
-Json offline_report(const HeldOut& values, const Transitions& data, double gamma) {
+Json offline_report(const HeldOut& values, const Baselines& baselines, const Transitions& data,
+                    double gamma) {
   if (values.transitions.empty()) return {{"transitions", 0}};
   const Truth truth = truth_of(values, data, gamma);
   const auto groups = revisits(values, data);
-  int64_t pairs = 0;
-  const double q_pairs = pairwise_accuracy(groups, values, data, truth, values.q, &pairs);
-
   std::vector<double> agreement;
   for (const auto& group : groups) {
     std::vector<float> q, returns;
@@ -318,26 +373,30 @@ Json offline_report(const HeldOut& values, const Transitions& data, double gamma
   std::vector<float> error;
   for (size_t i = 0; i < values.q.size(); ++i) error.push_back(std::abs(values.q[i] - truth.returns[i]));
 
-  const auto predictor = [&](std::span<const float> scores, bool is_chance) {
-    Json json = {{"auc", number(area_under_curve(scores, truth.success))}};
-    if (is_chance) {
-      json["brier"] = number(brier_score(scores, truth.success));
-      json["calibrationError"] = number(calibration_error(scores, truth.success));
-    }
-    return json;
+  int64_t pairs = 0;
+  const auto predictor = [&](std::span<const float> scores) {
+    return Json{{"auc", number(area_under_curve(scores, truth.success))},
+                {"brier", number(brier_score(scores, truth.success))},
+                {"calibrationError", number(calibration_error(scores, truth.success))},
+                {"pairwiseAccuracy", number(pairwise_accuracy(groups, values, data, truth, scores, &pairs))}};
   };
-  Json q = predictor(values.q, true);
-  q["pairwiseAccuracy"] = number(q_pairs);
-  return {{"transitions", values.transitions.size()},
-          {"q", q},
-          {"v", predictor(values.v, true)},
-          {"stepNumber", predictor(truth.steps_taken, false)},
-          {"byStep", auc_by_step(values, data, truth)},
-          {"pairs", pairs},
-          {"revisitedStates", groups.size()},
-          {"rankAgreementAtRevisited", number(mean_of(agreement))},
-          {"picks", picks_of(values, data)},
-          {"spreadAgainstError", number(rank_correlation(values.spread, error))}};
+  Json report = {{"transitions", values.transitions.size()},
+                 {"q", predictor(values.q)},
+                 {"v", predictor(values.v)},
+                 {"stepNumber", predictor(baselines.step_rate)},
+                 {"task", predictor(baselines.task_rate)},
+                 {"regressor", nullptr},
+                 {"byStep", auc_by_step(values, baselines.regressor, data, truth)},
+                 {"revisitedStates", groups.size()},
+                 {"rankAgreementAtRevisited", number(mean_of(agreement))},
+                 {"picks", picks_of(values, data)},
+                 {"spreadAgainstError", number(rank_correlation(values.spread, error))}};
+  report["pairs"] = pairs;
+  if (!baselines.regressor.q.empty()) {
+    report["regressor"] = predictor(baselines.regressor.q);
+    report["regressor"]["picks"] = picks_of(baselines.regressor, data);
+  }
+  return report;
 }
 
 Json calibration_map(const HeldOut& values, const Transitions& data) {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "native/iql/config.h"
 #include "native/iql/networks.h"
@@ -17,25 +18,30 @@ double learning_rate_at(const IqlConfig& config, int64_t step, int64_t steps);
 class Adam {
  public:
   Adam() = default;
-  Adam(const IqlConfig& config, const Network& network);
+  /// With several configurations the heads fall into as many groups of equal size.
+  Adam(const std::vector<IqlConfig>& configs, const Network& network);
 
-  /// Clips the network's gradients, updates its parameters. `norms` [K] are the gradients' norms (row_norms).
-  /// Weight decay joins the gradient after clipping (adam) or shrinks the parameters (adamw).
-  void step(Network& network, const at::Tensor& norms, double learning_rate);
+  /// One step of every head, at the learning rate of its configuration: clips the gradient by its norm
+  /// (`norms` [K], row_norms), updates the parameters. Weight decay joins the gradient after clipping (adam)
+  /// or shrinks the parameters (adamw). On other devices than the CPU nothing here waits for the device, and
+  /// heads whose norm is not finite stay as they are.
+  void step(Network& network, const at::Tensor& norms);
 
   /// First and second moments, [K, P]; number of steps done.
   const at::Tensor& first() const { return first_; }
   const at::Tensor& second() const { return second_; }
   int64_t steps() const { return steps_; }
-  void set_steps(int64_t steps) { steps_ = steps; }
+  void set_steps(int64_t steps);
+  /// Counts steps that the device took by itself.
+  void count_step(int64_t by) { steps_ += by; }
 
  private:
-  void fused_step(Network& network, int64_t head, const at::Tensor& scale, double learning_rate);
+  void step_on_device(Network& network, const at::Tensor& norms);
 
-  bool decoupled_ = false;
-  double beta1_ = 0.9, beta2_ = 0.999, epsilon_ = 1e-8, weight_decay_ = 0, clip_ = 0;
+  std::vector<IqlConfig> configs_;
   at::Tensor first_;
   at::Tensor second_;
+  at::Tensor device_steps_;  // float32 scalar beside the moments, off the CPU
   int64_t steps_ = 0;
 };
 

@@ -3,12 +3,16 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <numeric>
+#include <utility>
+
 #include "native/core/device.h"
 #include "native/core/error.h"
 #include "native/core/json.h"
 #include "native/core/safetensors.h"
 #include "native/iql/config.h"
 #include "native/iql/iql.h"
+#include "native/iql/packed.h"
 #include "native/iql/transitions.h"
 
 namespace boq::iql {
@@ -48,9 +52,41 @@ struct Scorer::Model {
   int64_t width = 0;
   std::string fingerprint;
   at::Device device = at::kCPU;
-  Network q, v;
+  Network q, v;                      // elsewhere than on the CPU
+  PackedNetwork packed_q, packed_v;  // on the CPU
   Standardisers standardisers;
+
+  /// [K, C] and [S]; state and task have a row for every state, action and owner one for every candidate.
+  at::Tensor q_of(const at::Tensor& state, const at::Tensor& action, const at::Tensor& task,
+                  const at::Tensor& owner) const;
+  at::Tensor v_of(const at::Tensor& state, const at::Tensor& task) const;
 };
+
+at::Tensor Scorer::Model::q_of(const at::Tensor& state, const at::Tensor& action, const at::Tensor& task,
+                               const at::Tensor& owner) const {
+  const NetworkShape shape = q_shape(config, width);
+  if (!device.is_cpu()) {
+    const at::Tensor index = owner.to(device);
+    return values_of(config, q.forward(select_inputs(shape, state.index_select(0, index), action,
+                                                     task.index_select(0, index))));
+  }
+  const int64_t* owners = owner.const_data_ptr<int64_t>();
+  const std::vector<int64_t> shared(owners, owners + owner.numel());
+  std::vector<int64_t> own(shared.size());
+  std::iota(own.begin(), own.end(), 0);
+  std::vector<std::vector<int64_t>> rows;
+  for (const std::string& stream : shape.streams) rows.push_back(stream == "action" ? own : shared);
+  return values_of(config, packed_q.forward(select_inputs(shape, state, action, task), rows));
+}
+
+at::Tensor Scorer::Model::v_of(const at::Tensor& state, const at::Tensor& task) const {
+  const NetworkShape shape = v_shape(config, width);
+  const auto inputs = select_inputs(shape, state, {}, task);
+  if (!device.is_cpu()) return v.forward(inputs).select(0, 0).squeeze(1).cpu();
+  std::vector<int64_t> own(static_cast<size_t>(state.size(0)));
+  std::iota(own.begin(), own.end(), 0);
+  return packed_v.forward(inputs, std::vector(inputs.size(), own)).select(0, 0).squeeze(1);
+}
 
 Scorer::Scorer(std::unique_ptr<const Model> model) : model_(std::move(model)) {}
 Scorer::~Scorer() = default;
@@ -80,6 +116,10 @@ std::shared_ptr<Scorer> Scorer::load(const fs::path& path, const std::string& de
   std::vector<std::string> taken;
   load_network(file, "q.", true, model->q, taken);
   load_network(file, "v.", false, model->v, taken);
+  if (model->device.is_cpu()) {
+    model->packed_q = PackedNetwork(std::exchange(model->q, {}));
+    model->packed_v = PackedNetwork(std::exchange(model->v, {}));
+  }
   const double clip = model->config.standardise_clip;
   if (model->config.standardise) {
     model->standardisers = {load_standardiser(file, "state", model->width, clip, model->device),
@@ -120,13 +160,10 @@ Scores Scorer::score(const ScoreBatch& batch) const {
 
   const at::Tensor state = m.standardisers.state.apply(batch.states.to(m.device, at::kFloat));
   const at::Tensor task = m.standardisers.task.apply(batch.tasks.to(m.device, at::kFloat));
-  scores.v = m.v.forward(select_inputs(m.v.shape(), state, {}, task)).select(0, 0).squeeze(1).cpu();
+  scores.v = m.v_of(state, task);
   if (actions > 0) {
     const at::Tensor action = m.standardisers.action.apply(batch.actions.to(m.device, at::kFloat));
-    const at::Tensor index = owner.to(m.device);
-    const at::Tensor heads =
-        values_of(m.config, m.q.forward(select_inputs(m.q.shape(), state.index_select(0, index), action,
-                                                      task.index_select(0, index))));
+    const at::Tensor heads = m.q_of(state, action, task, owner.contiguous());
     scores.q = heads.mean(0).cpu();
     if (heads.size(0) > 1) scores.spread = heads.std(0, /*unbiased=*/false).cpu();
   }

@@ -347,64 +347,99 @@ std::vector<int64_t> Sampler::indices(int64_t step) const {
   return chosen;
 }
 
-Batch Sampler::batch(int64_t step) const { return batch_of(indices(step), step); }
+void Sampler::set_share(int rank, int size) {
+  BOQ_CHECK(config_.batch_size % size == 0, ErrorCode::kConfigInvalid, "batchSize ", config_.batch_size,
+            " cannot be divided equally among ", size, " processes");
+  rank_ = rank;
+  size_ = size;
+}
+
+Batch Sampler::batch(int64_t step) const {
+  const std::vector<int64_t> all = indices(step);
+  const size_t count = all.size() / static_cast<size_t>(size_), first = static_cast<size_t>(rank_) * count;
+  const auto mine = std::span(all).subspan(first, count);
+  Batch batch = batch_of(mine);
+  batch.first_row = static_cast<int64_t>(first);
+  if (config_.head_share < 1) batch.weight = head_weights(all, mine);
+  if (config_.conservative > 0) {
+    batch.candidates = candidates_of(mine);
+    for (const int64_t t : std::span(all).first(first))
+      batch.candidates.first_row +=
+          data_.candidate_offset[static_cast<size_t>(t) + 1] - data_.candidate_offset[static_cast<size_t>(t)];
+  }
+  if (config_.ranking > 0) add_pairs(batch, step);
+  return batch;
+}
+
+// Bootstrap masks as weights: a head's loss is the mean over its transitions of the whole batch.
+at::Tensor Sampler::head_weights(std::span<const int64_t> all, std::span<const int64_t> mine) const {
+  const auto count = static_cast<int64_t>(mine.size());
+  at::Tensor weight = at::empty({config_.heads, count}, at::kFloat);
+  for (int64_t k = 0; k < config_.heads; ++k) {
+    const uint64_t key = draw_key(static_cast<uint64_t>(config_.seed), Draw::kMask, static_cast<uint64_t>(k));
+    const auto belongs = [&](int64_t t) {
+      return draw_unit(key, static_cast<uint64_t>(t)) < config_.head_share;
+    };
+    const auto total = std::max<int64_t>(1, std::count_if(all.begin(), all.end(), belongs));
+    // Processes average their gradients, so each counts its share `size` times.
+    const float each = static_cast<float>(size_) / static_cast<float>(total);
+    float* row = weight.mutable_data_ptr<float>() + k * count;
+    for (size_t i = 0; i < mine.size(); ++i) row[i] = belongs(mine[i]) ? each : 0.0f;
+  }
+  return weight.to(device_);
+}
 
 at::Tensor Sampler::rows(const RowStore& store, const Standardiser& standardiser,
                          std::span<const int64_t> ids) const {
   return store.gather(ids, standardiser, dtype_).to(device_);
 }
 
-Batch Sampler::batch_of(std::span<const int64_t> transitions, int64_t step) const {
-  const size_t n = transitions.size();
-  std::vector<int64_t> state(n), action(n), task(n), next_state(n), next_action(n, -1);
-  const auto count = static_cast<int64_t>(n);
-  at::Tensor reward = at::empty({1, count}, at::kFloat), discount = at::empty({1, count}, at::kFloat);
-  for (size_t i = 0; i < n; ++i) {
+// What a batch holds besides rows.
+Batch Sampler::numbers_of(std::span<const int64_t> transitions) const {
+  const auto count = static_cast<int64_t>(transitions.size());
+  const bool bootstraps = config_.q_target == "td" || config_.q_target == "sarsa";
+  at::Tensor reward = at::empty({1, count}, at::kFloat), discount = at::empty({1, count}, at::kFloat),
+             outcome;
+  if (!bootstraps) outcome = at::empty({1, count}, at::kFloat);
+  for (size_t i = 0; i < transitions.size(); ++i) {
     const auto t = static_cast<size_t>(transitions[i]);
-    state[i] = data_.state[t];
-    action[i] = data_.action[t];
-    task[i] = data_.task[t];
-    next_state[i] = data_.next_state[t];
-    if (!data_.done[t]) next_action[i] = data_.action[t + 1];
-    const bool goes_on = !data_.done[t] || (config_.bootstrap_timeouts && data_.timeout[t]);
+    // Where a limit is bootstrapped there is no next action: sarsa's episode ends there all the same.
+    const bool over_limit = config_.bootstrap_timeouts && data_.timeout[t] && config_.q_target != "sarsa";
+    const bool goes_on = (!data_.done[t] || over_limit) && data_.next_state[t] >= 0;
     reward.mutable_data_ptr<float>()[i] = data_.reward[t];
-    discount.mutable_data_ptr<float>()[i] =
-        goes_on && next_state[i] >= 0 ? static_cast<float>(config_.gamma) : 0.0f;
+    discount.mutable_data_ptr<float>()[i] = goes_on ? static_cast<float>(config_.gamma) : 0.0f;
+    if (!bootstraps) outcome.mutable_data_ptr<float>()[i] = returns_[t];
   }
   Batch batch;
+  batch.reward = reward.to(device_);
+  batch.discount = discount.to(device_);
+  if (!bootstraps) batch.outcome = outcome.to(device_);
+  return batch;
+}
+
+Batch Sampler::numbers_of_all() const {
+  std::vector<int64_t> all(static_cast<size_t>(data_.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return numbers_of(all);
+}
+
+Batch Sampler::batch_of(std::span<const int64_t> transitions) const {
+  std::vector<int64_t> state, action, task, next_state, next_action;
+  for (const int64_t transition : transitions) {
+    const auto t = static_cast<size_t>(transition);
+    state.push_back(data_.state[t]);
+    action.push_back(data_.action[t]);
+    task.push_back(data_.task[t]);
+    next_state.push_back(data_.next_state[t]);
+    next_action.push_back(data_.done[t] ? -1 : data_.action[t + 1]);
+  }
+  Batch batch = numbers_of(transitions);
   batch.state = rows(data_.states, standardisers_.state, state);
   batch.action = rows(data_.actions, standardisers_.action, action);
   batch.task = rows(data_.tasks, standardisers_.task, task);
-  batch.reward = reward.to(device_);
-  batch.discount = discount.to(device_);
-  if (config_.q_target == "monte-carlo" || config_.q_target == "outcome") {
-    at::Tensor outcome = at::empty({1, count}, at::kFloat);
-    for (size_t i = 0; i < n; ++i)
-      outcome.mutable_data_ptr<float>()[i] = returns_[static_cast<size_t>(transitions[i])];
-    batch.outcome = outcome.to(device_);
-  } else {
-    batch.next_state = rows(data_.states, standardisers_.state, next_state);
-  }
-  if (config_.q_target == "sarsa") {
-    // Where a limit is bootstrapped there is no next action; the target then ends the episode there.
-    for (size_t i = 0; i < n; ++i)
-      if (next_action[i] < 0) discount.mutable_data_ptr<float>()[i] = 0;
-    batch.discount = discount.to(device_);
+  if (!batch.outcome.defined()) batch.next_state = rows(data_.states, standardisers_.state, next_state);
+  if (config_.q_target == "sarsa")
     batch.next_action = rows(data_.actions, standardisers_.action, next_action);
-  }
-  if (config_.head_share < 1) {
-    batch.mask = at::empty({config_.heads, count}, at::kFloat);
-    for (int64_t k = 0; k < config_.heads; ++k) {
-      const uint64_t key =
-          draw_key(static_cast<uint64_t>(config_.seed), Draw::kMask, static_cast<uint64_t>(k));
-      for (size_t i = 0; i < n; ++i)
-        batch.mask.mutable_data_ptr<float>()[k * count + static_cast<int64_t>(i)] =
-            draw_unit(key, static_cast<uint64_t>(transitions[i])) < config_.head_share ? 1.0f : 0.0f;
-    }
-    batch.mask = batch.mask.to(device_);
-  }
-  if (config_.conservative > 0) batch.candidates = candidates_of(transitions);
-  if (config_.ranking > 0) add_pairs(batch, step);
   return batch;
 }
 
@@ -454,7 +489,9 @@ void Sampler::add_pairs(Batch& batch, int64_t step) const {
   const uint64_t key =
       draw_key(static_cast<uint64_t>(config_.seed), Draw::kPair, static_cast<uint64_t>(step));
   std::vector<int64_t> state, task, better, worse;
-  for (int64_t i = 0; i < config_.batch_size; ++i) {
+  const int64_t count = config_.batch_size / size_;
+  batch.pairs.first_row = rank_ * count;
+  for (int64_t i = batch.pairs.first_row; i < (rank_ + 1) * count; ++i) {
     const auto& [winner, loser] = pairs_[static_cast<size_t>(
         draw_index(key, static_cast<uint64_t>(i), static_cast<int64_t>(pairs_.size())))];
     state.push_back(data_.state[static_cast<size_t>(winner)]);
@@ -462,9 +499,10 @@ void Sampler::add_pairs(Batch& batch, int64_t step) const {
     better.push_back(data_.action[static_cast<size_t>(winner)]);
     worse.push_back(data_.action[static_cast<size_t>(loser)]);
   }
-  batch.pairs = {
-      rows(data_.states, standardisers_.state, state), rows(data_.tasks, standardisers_.task, task),
-      rows(data_.actions, standardisers_.action, better), rows(data_.actions, standardisers_.action, worse)};
+  batch.pairs.state = rows(data_.states, standardisers_.state, state);
+  batch.pairs.task = rows(data_.tasks, standardisers_.task, task);
+  batch.pairs.better = rows(data_.actions, standardisers_.action, better);
+  batch.pairs.worse = rows(data_.actions, standardisers_.action, worse);
 }
 
 }  // namespace boq::iql

@@ -110,23 +110,32 @@ void shuffle_outcomes(Transitions& data, double validation_fraction, uint64_t se
 
 Standardisers standardisers_for(const Transitions& data, const std::vector<int64_t>& training, double clip);
 
-/// Turns step numbers into batches. What a step sees depends on the seed and its number alone.
+/// Turns step numbers into batches of one model. What a step sees depends on the seed and its number alone.
 class Sampler {
  public:
   Sampler(const Transitions& data, std::vector<int64_t> training, Standardisers standardisers,
           const IqlConfig& config, at::Device device, at::ScalarType dtype);
 
-  /// Transition numbers of one step.
+  /// Gives this process the `rank`-th of `size` equal parts of every batch. Throws BOQ_CONFIG_INVALID where
+  /// batchSize cannot be divided so.
+  void set_share(int rank, int size);
+
+  /// Transition numbers of one step, of all processes.
   std::vector<int64_t> indices(int64_t step) const;
   Batch batch(int64_t step) const;
-  /// The batch of given transitions.
-  Batch batch_of(std::span<const int64_t> transitions, int64_t step) const;
+  /// The batch of given transitions, for measuring: without what depends on a step.
+  Batch batch_of(std::span<const int64_t> transitions) const;
+  /// Reward, discount and outcome of every transition of the data, [1, T].
+  Batch numbers_of_all() const;
+  /// [K, mine]: weights by head for `mine`, a part of the batch `all`, where headShare is below 1.
+  at::Tensor head_weights(std::span<const int64_t> all, std::span<const int64_t> mine) const;
   /// All candidates that were offered in the given transitions.
   Batch::Candidates candidates_of(std::span<const int64_t> transitions) const;
 
  private:
   at::Tensor rows(const RowStore& store, const Standardiser& standardiser,
                   std::span<const int64_t> ids) const;
+  Batch numbers_of(std::span<const int64_t> transitions) const;
   void add_pairs(Batch& batch, int64_t step) const;
   void find_pairs();
 
@@ -136,6 +145,7 @@ class Sampler {
   IqlConfig config_;
   at::Device device_;
   at::ScalarType dtype_;
+  int64_t rank_ = 0, size_ = 1;
   std::vector<float> returns_;                      // monte-carlo or outcome, of every transition
   std::vector<std::pair<int64_t, int64_t>> pairs_;  // transitions of one state and task, better return first
 };

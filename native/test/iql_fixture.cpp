@@ -38,6 +38,13 @@ at::Tensor one_hot_rows(int64_t n, int64_t width, int64_t first) {
   return at::eye(width, at::kFloat).narrow(0, first, n).clone();
 }
 
+Json episode_key(const World& world, size_t episode) {
+  return {{"benchmark", "test"}, {"task", "task-" + std::to_string(world.episodes[episode].task)},
+          {"seed", episode},     {"policy", world.fingerprint},
+          {"selector", "first"}, {"generation", "none"},
+          {"repeat", 0}};
+}
+
 void write_world(const fs::path& folder, const World& world) {
   fs::create_directories(folder);
   std::vector<int64_t> state, action, task, next_state, candidate_offset = {0}, candidate_action,
@@ -92,6 +99,10 @@ void write_world(const fs::path& folder, const World& world) {
                                                    {"episode_first", tensor_of(episode_first)},
                                                    {"episode_steps", tensor_of(episode_steps)},
                                                    {"episode_split", tensor_of(split)}});
+  std::ofstream lines(folder / "episodes.jsonl");
+  for (size_t e = 0; e < world.episodes.size(); ++e)
+    lines << Json{{"key", episode_key(world, e)}, {"outcome", success[e] ? "success" : "failure"}}.dump()
+          << '\n';
   Json names = Json::array();
   for (int64_t i = 0; i < world.tasks.size(0); ++i) names.push_back("task-" + std::to_string(i));
   const Json manifest = {
@@ -146,19 +157,13 @@ World random_world(int64_t episodes, int64_t width, uint64_t seed) {
 }
 
 Json small_config(int64_t steps) {
-  return {{"steps", steps},
-          {"batchSize", 64},
-          {"projection", 32},
-          {"hidden", {64, 32}},
-          {"dropout", 0},
-          {"weightDecay", 0},
-          {"learningRate", 2e-3},
-          {"targetPeriod", 20},
-          {"standardise", false},
-          {"tau", 0.5},
-          {"precision", "float32"},
-          {"validationFraction", 0},
-          {"allowSingleOutcome", true}};
+  return {{"steps", steps},         {"batchSize", 64},
+          {"projection", 32},       {"hidden", {64, 32}},
+          {"dropout", 0},           {"weightDecay", 0},
+          {"learningRate", 2e-3},   {"targetPeriod", 20},
+          {"standardise", false},   {"tau", 0.5},
+          {"precision", "float32"}, {"validationFraction", 0},
+          {"regressor", false},     {"allowSingleOutcome", true}};
 }
 
 iql::TrainSummary train_quietly(const fs::path& data, const fs::path& out, const Json& config, bool resume) {

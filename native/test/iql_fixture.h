@@ -39,6 +39,9 @@ struct World {
 /// `n` one-hot rows of width `width`, starting at column `first`.
 at::Tensor one_hot_rows(int64_t n, int64_t width, int64_t first = 0);
 
+/// The key of an episode, as episodes.jsonl has it.
+Json episode_key(const World& world, size_t episode);
+
 void write_world(const std::filesystem::path& folder, const World& world);
 
 /// A world of noisy states in which half the episodes succeed, depending on their actions.

@@ -61,7 +61,7 @@ TEST_CASE("networks: the parameter counts of the paper's description") {
 
 TEST_CASE("networks: initialised as torch's Linear, the same for the same seed") {
   Network a({{"state"}, 64, 32, {16}, 1}, 1, at::kCPU, false), b = a;
-  a.initialise(7, 0);
+  a.initialise({7}, 0);
   const at::Tensor first = a.parameters().clone();
   for (const auto& [name, view] : a.named_views(a.parameters())) {
     const double bound = name.starts_with("0.state_proj") ? 1 / 8.0
@@ -71,20 +71,20 @@ TEST_CASE("networks: initialised as torch's Linear, the same for the same seed")
     if (view.numel() > 100)
       CHECK(view.std().item<double>() == doctest::Approx(bound / std::sqrt(3)).epsilon(0.1));
   }
-  a.initialise(7, 0);
+  a.initialise({7}, 0);
   CHECK(at::equal(first, a.parameters()));
-  a.initialise(8, 0);
+  a.initialise({8}, 0);
   CHECK_FALSE(at::equal(first, a.parameters()));
 }
 
 TEST_CASE("networks: the written backward pass is autograd's, with dropout, heads and accumulation") {
   const double rate = 0.3;
   Network network({{"state", "action", "task"}, 9, 12, {20, 8}, 5}, 2, at::kCPU, false);
-  network.initialise(1, 0);
+  network.initialise({1}, 0);
   const std::vector<at::Tensor> inputs = {noise({16, 9}, 2), noise({16, 9}, 3), noise({16, 9}, 4)};
   const at::Tensor grad = noise({2, 16, 5}, 5);
   Tape tape;
-  const at::Tensor out = network.forward(inputs, {rate, 99}, tape);
+  const at::Tensor out = network.forward(inputs, {rate, {99}}, tape);
   network.backward(tape, grad);
   const at::Tensor once = network.gradients().clone();
 
@@ -119,9 +119,9 @@ TEST_CASE("networks: the written backward pass is autograd's, with dropout, head
 TEST_CASE("networks: dropout keeps its share, rescales, and is a function of its key") {
   at::Tensor a = at::ones({1, 200, 500}, at::kFloat), b = a.clone(), c = a.clone();
   const at::Tensor bias = at::zeros({1, 500}, at::kFloat);
-  bias_relu_dropout_(a, bias, 0.1, 5);
-  bias_relu_dropout_(b, bias, 0.1, 5);
-  bias_relu_dropout_(c, bias, 0.1, 6);
+  bias_relu_dropout_(a, bias, {0.1, {5}});
+  bias_relu_dropout_(b, bias, {0.1, {5}});
+  bias_relu_dropout_(c, bias, {0.1, {6}});
   CHECK(at::equal(a, b));
   CHECK_FALSE(at::equal(a, c));
   CHECK(a.gt(0).to(at::kFloat).mean().item<double>() == doctest::Approx(0.9).epsilon(0.005));
@@ -133,7 +133,7 @@ TEST_CASE("networks: dropout keeps its share, rescales, and is a function of its
 
 TEST_CASE("networks: folding the projections changes rounding only, until the parameters change") {
   Network network({{"state", "action"}, 9, 12, {20, 8}, 1}, 2, at::kCPU, false);
-  network.initialise(1, 0);
+  network.initialise({1}, 0);
   const std::vector<at::Tensor> inputs = {noise({16, 9}, 2), noise({16, 9}, 3)};
   const at::Tensor plain = network.forward(inputs);
   network.fold();
@@ -147,8 +147,8 @@ TEST_CASE("networks: folding the projections changes rounding only, until the pa
 TEST_CASE("networks: bfloat16 products stay close to float32") {
   NetworkShape shape{{"state", "action"}, 256, 512, {512, 64}, 1};
   Network exact(shape, 1, at::kCPU, false), quick(shape, 1, at::kCPU, true);
-  exact.initialise(3, 0);
-  quick.initialise(3, 0);
+  exact.initialise({3}, 0);
+  quick.initialise({3}, 0);
   const std::vector<at::Tensor> inputs = {noise({32, 256}, 1), noise({32, 256}, 2)};
   Tape tape_exact, tape_quick;
   const at::Tensor expected = exact.forward(inputs, {}, tape_exact),
@@ -162,7 +162,7 @@ TEST_CASE("networks: bfloat16 products stay close to float32") {
 
 TEST_CASE("losses: gradients are autograd's") {
   const at::Tensor y = noise({1, 32}, 1).abs(), q0 = noise({3, 32}, 2);
-  const at::Tensor mask = noise({3, 32}, 3).gt(-0.3).to(at::kFloat);
+  const at::Tensor weight = noise({3, 32}, 3).gt(-0.3).to(at::kFloat) / 20;
   const auto check = [&](const at::Tensor& at_point, auto&& loss) {
     at::Tensor leaf = at_point.clone().requires_grad_(true);
     const c10::AutoGradMode on(true);
@@ -172,9 +172,9 @@ TEST_CASE("losses: gradients are autograd's") {
   };
   check(q0.narrow(0, 0, 1), [&](const at::Tensor& v) { return expectile_loss(y, v, 0.8); });
   check(q0, [&](const at::Tensor& q) { return squared_loss(q, y); });
-  check(q0, [&](const at::Tensor& q) { return squared_loss(q, y, mask); });
-  check(q0, [&](const at::Tensor& q) { return binary_loss(q, y, mask); });
-  check(noise({3, 32, 11}, 4), [&](const at::Tensor& logits) { return histogram_loss(logits, y, mask); });
+  check(q0, [&](const at::Tensor& q) { return squared_loss(q, y, weight); });
+  check(q0, [&](const at::Tensor& q) { return binary_loss(q, y, weight); });
+  check(noise({3, 32, 11}, 4), [&](const at::Tensor& logits) { return histogram_loss(logits, y, weight); });
   check(q0, [&](const at::Tensor& better) { return ranking_loss(better, y.expand_as(better)); });
   const at::Tensor group = at::arange(32, at::kLong).floor_divide(4),
                    chosen = at::arange(8, at::kLong) * 4 + 1;
@@ -197,13 +197,14 @@ TEST_CASE("losses: values by hand") {
 
 TEST_CASE("optimizer: coupled decay, clipping and cosine are the formulas") {
   IqlConfig config = narrow_config();
+  config.steps = 20;
   config.weight_decay = 0.1;
   config.gradient_clip = 0.5;
   for (const bool decoupled : {false, true}) {
     config.optimizer = decoupled ? "adamw" : "adam";
     Network network({{"state"}, 1, 1, {}, 1}, 1, at::kCPU, false);
-    network.initialise(1, 0);
-    Adam adam(config, network);
+    network.initialise({1}, 0);
+    Adam adam({config}, network);
     const int64_t n = network.parameters().numel();
     std::vector<double> p, m(static_cast<size_t>(n)), s(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) p.push_back(network.parameters().const_data_ptr<float>()[i]);
@@ -213,7 +214,7 @@ TEST_CASE("optimizer: coupled decay, clipping and cosine are the formulas") {
       network.gradients().copy_(gradient);
       const at::Tensor norm = row_norms(network.gradients());
       const double scale = std::max(1.0, (norm.item<double>() + 1e-6) / config.gradient_clip);
-      adam.step(network, norm, rate);
+      adam.step(network, norm);
       for (size_t i = 0; i < p.size(); ++i) {
         double g = gradient.const_data_ptr<float>()[i] / scale;
         if (decoupled)

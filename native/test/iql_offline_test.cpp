@@ -50,7 +50,7 @@ TEST_CASE("offline: a report of a trained model on episodes it never saw") {
   test::World world = test::random_world(400, 8, 21);
   test::write_world(folder / "data", world);
   Json config = test::small_config(600);
-  config.update({{"validationFraction", 0.3}, {"heads", 3}, {"qTarget", "outcome"}});
+  config.update({{"validationFraction", 0.3}, {"heads", 3}, {"qTarget", "outcome"}, {"regressor", true}});
   test::train_quietly(folder / "data", folder / "model", config);
   const Json report = Json::parse(std::ifstream(folder / "model" / "offline.json"));
   CHECK(report["transitions"] == 360);
@@ -60,6 +60,10 @@ TEST_CASE("offline: a report of a trained model on episodes it never saw") {
   CHECK(report["byStep"][2]["v"].get<double>() < 0.7);
   CHECK(report["byStep"][0]["q"].get<double>() < 0.7);
   CHECK(report["stepNumber"]["auc"].get<double>() == doctest::Approx(0.5));
+  // The regressor sees the same features, so it must see that too; the tasks differ in nothing.
+  CHECK(report["byStep"][2]["regressor"].get<double>() > 0.75);
+  CHECK(report["regressor"]["picks"]["decisions"] == 360);
+  CHECK(report["regressor"]["auc"].get<double>() > report["task"]["auc"].get<double>());
   CHECK(report["picks"]["decisions"] == 360);
   CHECK(report["picks"]["byIndex"].size() == 3);
   const Json map = Json::parse(std::ifstream(folder / "model" / "config.json"))["calibration"];

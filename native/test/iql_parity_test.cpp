@@ -3,10 +3,15 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "doctest/doctest.h"
 #include "native/core/safetensors.h"
 #include "native/iql/iql.h"
+#include "native/iql/offline.h"
+#include "native/iql/scorer.h"
+#include "native/test/iql_fixture.h"
+#include "native/test/temporary_folder.h"
 
 namespace boq::iql {
 namespace {
@@ -72,6 +77,74 @@ TEST_CASE("IQL parity: fifty steps of the PyTorch reference, report by report") 
     size += expected.square().sum().item<double>();
   }
   CHECK(std::sqrt(difference / size) < 1e-4);
+}
+
+// Mean rank correlation of every row of `a` with every row of `b` [seeds, n]; with itself: of different rows.
+double agreement(const at::Tensor& a, const at::Tensor& b) {
+  const auto row = [](const at::Tensor& values, int64_t i) {
+    const at::Tensor plain = values[i].contiguous();
+    return std::vector<float>(plain.const_data_ptr<float>(), plain.const_data_ptr<float>() + plain.numel());
+  };
+  double sum = 0, count = 0;
+  for (int64_t i = 0; i < a.size(0); ++i) {
+    for (int64_t j = 0; j < b.size(0); ++j) {
+      if (a.is_same(b) && i == j) continue;
+      sum += rank_correlation(row(a, i), row(b, j));
+      ++count;
+    }
+  }
+  return sum / count;
+}
+
+TEST_CASE("IQL parity: trained Q agrees with PyTorch's as PyTorch's seeds agree with one another") {
+  const auto file =
+      SafetensorsFile::open(std::string(BOQ_SOURCE_DIR) + "/test/fixtures/parity/iql/agreement.safetensors");
+  const Json settings = Json::parse(file.metadata().at("settings"));
+  test::World world;
+  world.states = file.tensor("states");
+  world.actions = file.tensor("actions");
+  world.tasks = file.tensor("tasks");
+  const at::Tensor action = file.tensor("action"), episode = file.tensor("episode"),
+                   task = file.tensor("episode_task"), reward = file.tensor("episode_reward");
+  for (int64_t e = 0; e < task.size(0); ++e)
+    world.episodes.push_back({{}, reward[e].item<float>(), -1, 0.9f, task[e].item<int32_t>()});
+  for (int64_t t = 0; t < action.size(0); ++t)
+    world.episodes[static_cast<size_t>(episode[t].item<int64_t>())].moves.push_back(
+        {t, action[t].item<int64_t>()});
+  const test::TemporaryFolder folder;
+  test::write_world(folder / "data", world);
+
+  const at::Tensor unseen = file.tensor("unseen.states"), unseen_task = file.tensor("unseen.task");
+  const int64_t states = unseen.size(0), actions = world.actions.size(0);
+  const ScoreBatch batch{unseen, world.tasks.index_select(0, unseen_task), world.actions.repeat({states, 1}),
+                         at::arange(states).repeat_interleave(actions)};
+  Json config = {{"steps", settings["steps"]},
+                 {"batchSize", settings["batch"]},
+                 {"gamma", settings["gamma"]},
+                 {"tau", settings["tau"]},
+                 {"learningRate", settings["lr"]},
+                 {"weightDecay", settings["weight_decay"]},
+                 {"gradientClip", settings["clip"]},
+                 {"targetPeriod", settings["period"]},
+                 {"hidden", settings["hidden"]},
+                 {"projection", settings["projection"]},
+                 {"dropout", 0},
+                 {"standardise", false},
+                 {"precision", "float32"},
+                 {"validationFraction", 0}};
+  std::vector<at::Tensor> values;
+  const int seeds = std::getenv("BOQ_LONG_TESTS") != nullptr ? 8 : 2;
+  for (int seed = 0; seed < seeds; ++seed) {
+    config["seed"] = seed;
+    test::train_quietly(folder / "data", folder / "model", config);
+    values.push_back(Scorer::load(folder / "model", "cpu")->score(batch).q);
+  }
+  const at::Tensor ours = at::stack(values), reference = file.tensor("q");
+  const double among_reference = agreement(reference, reference), with_reference = agreement(ours, reference);
+  MESSAGE("rank correlation: among the reference's seeds ", among_reference, ", ours with them ",
+          with_reference);
+  CHECK(among_reference > 0.85);
+  CHECK(with_reference > 0.99 * among_reference);
 }
 
 }  // namespace

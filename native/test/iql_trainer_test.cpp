@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -255,6 +257,88 @@ TEST_CASE("IQL training: a folder that cannot be written is named") {
     expect_error(ErrorCode::kFileWrite, "metrics.jsonl",
                  [&] { train_quietly(folder / "data", folder / "full", run_config(5)); });
   }
+}
+
+/// While it lives no file of this process can grow beyond `bytes`: writing fails as on a full disk.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit limit{bytes, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+  }
+  ~SmallFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  sighandler_t handler_;
+  rlimit before_{};
+};
+
+/// A disk of its own in memory, where this process may mount one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const fs::path& path) : path_(path) {
+    fs::create_directories(path);
+    mounted_ = ::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=8m") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  bool is_mounted() const { return mounted_; }
+  void fill() const {
+    std::ofstream file(path_ / "filler", std::ios::binary);
+    const std::string block(4096, 'x');
+    while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    }
+  }
+
+ private:
+  fs::path path_;
+  bool mounted_ = false;
+};
+
+TEST_CASE("IQL training: a full disk costs the steps since the last checkpoint, nothing else") {
+  const TemporaryFolder folder;
+  write_world(folder / "data", random_world(40, 8, 14));
+  const Json config = run_config(60);
+  train_quietly(folder / "data", folder / "whole", config);
+  const auto begin = [&](const fs::path& out) {
+    CancelFlag cancel;
+    const auto stopped = iql::train(
+        {{folder / "data"}, out, "cpu", config, false}, [&](const iql::TrainProgress&) { cancel.cancel(); },
+        cancel);
+    REQUIRE(stopped.stopped);
+    return slurp(iql::checkpoint_path(out));
+  };
+  const auto resume = [&](const fs::path& out) { train_quietly(folder / "data", out, config, true); };
+  const auto finish = [&](const fs::path& out, const std::string& last_good) {
+    CHECK(slurp(iql::checkpoint_path(out)) == last_good);
+    for (const auto& entry : fs::recursive_directory_iterator(out))
+      CHECK(entry.path().extension() != ".part");
+    resume(out);
+    CHECK(slurp(folder / "whole" / "model.safetensors") == slurp(out / "model.safetensors"));
+    CHECK(slurp(folder / "whole" / "metrics.jsonl") == slurp(out / "metrics.jsonl"));
+  };
+  const std::string last_good = begin(folder / "limited");
+  {
+    const SmallFiles small(last_good.size() / 2);
+    expect_error(ErrorCode::kFileWrite, "state.safetensors", [&] { resume(folder / "limited"); });
+  }
+  finish(folder / "limited", last_good);
+
+  const SmallDisk disk(folder / "disk");
+  MESSAGE("a disk of its own: ",
+          disk.is_mounted() ? "yes" : "no, not permitted; the limit on files stands for it");
+  if (!disk.is_mounted()) return;
+  const fs::path out = folder / "disk" / "model";
+  const std::string saved = begin(out);
+  disk.fill();
+  expect_error(ErrorCode::kFileWrite, out.string(), [&] { resume(out); });
+  fs::remove(folder / "disk" / "filler");
+  finish(out, saved);
 }
 
 TEST_CASE("IQL data: several runs are one set, whatever their shards") {

@@ -1,18 +1,22 @@
 // The trainer as a plain program, for machines without Node:
-//   boq_train --data DIR [--data DIR ...] --out DIR [--device D] [--threads N] [--resume] [name=value ...]
+//   boq_train --data DIR [--data DIR ...] --out DIR [--labels FILE] [--device D] [--threads N] [--resume]
+//             [--seeds N] [--sweep name=value,value,...]... [name=value ...]
 // `name=value` is any setting of native/iql/config.h in camelCase, for example preset=paper tau=0.8
-// hidden=[512,64]. Progress goes to stderr, the summary as one line of JSON to stdout. Ctrl-C saves and
-// stops. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+// hidden=[512,64]. --seeds and --sweep train several models, each in a folder of --out. Progress goes to
+// stderr, the summary as one line of JSON to stdout. Ctrl-C saves and stops. Exit codes: 0 done, 1 failed, 2
+// wrong usage, 130 interrupted.
 #include <ATen/Parallel.h>
 
 #include <csignal>
 #include <cstdio>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
 #include "native/core/device.h"
 #include "native/core/passive_wait.h"
 #include "native/iql/trainer.h"
+#include "native/tools/process_group.h"
 
 namespace {
 
@@ -30,6 +34,20 @@ Json value_of(const std::string& text) {
   return parsed.is_discarded() ? Json(text) : parsed;  // a bare word is a string
 }
 
+// tau=0.6,0.7 or qTarget=td,sarsa or hidden=[512,64],[256].
+void add_sweep(iql::TrainRequest& request, const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos) throw std::invalid_argument("--sweep takes name=value,value,...");
+  std::vector<Json>& values = request.sweep[text.substr(0, equals)];
+  const Json list = Json::parse("[" + text.substr(equals + 1) + "]", nullptr, /*allow_exceptions=*/false);
+  if (!list.is_discarded()) {
+    values.assign(list.begin(), list.end());
+    return;
+  }
+  std::istringstream words(text.substr(equals + 1));
+  for (std::string word; std::getline(words, word, ',');) values.emplace_back(word);
+}
+
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {
@@ -42,6 +60,12 @@ Arguments parse(int argc, char** argv) {
       arguments.request.data.emplace_back(next());
     } else if (word == "--out") {
       arguments.request.out = next();
+    } else if (word == "--labels") {
+      arguments.request.labels = next();
+    } else if (word == "--seeds") {
+      arguments.request.seeds = std::stoll(next());
+    } else if (word == "--sweep") {
+      add_sweep(arguments.request, next());
     } else if (word == "--device") {
       arguments.request.device = next();
     } else if (word == "--threads") {
@@ -73,17 +97,16 @@ void print_progress(const iql::TrainProgress& progress) {
                left, metric("loss/q"), metric("loss/v"), metric("value/q_mean"), metric("value/v_mean"));
 }
 
-int run(const Arguments& arguments) {
+int run(Arguments arguments) {
   at::set_num_threads(arguments.threads);
-  const iql::TrainSummary summary = iql::train(arguments.request, print_progress, interrupted);
-  const Json json = {{"steps", summary.steps},
-                     {"stopped", summary.stopped},
-                     {"seconds", summary.seconds},
-                     {"metrics", summary.metrics},
-                     {"parameters", {{"q", summary.q_parameters}, {"v", summary.v_parameters}}}};
-  std::fprintf(stderr, "\n");
-  std::printf("%s\n", json.dump().c_str());
-  return summary.stopped ? 130 : 0;
+  const auto others = tools::join_processes(arguments.request.device);
+  arguments.request.collective = others.get();
+  arguments.request.device = tools::device_of_process(arguments.request.device);
+  const bool speaks = others == nullptr || others->rank() == 0;
+  const Json summary = iql::summary_to_json(
+      iql::train_models(arguments.request, speaks ? print_progress : nullptr, interrupted));
+  if (speaks) std::printf("%s\n", summary.dump().c_str());
+  return summary["stopped"].get<bool>() ? 130 : 0;
 }
 
 }  // namespace
@@ -98,11 +121,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "\n%s: %s\n", error_code_name(error.code()), error.what());
     return 1;
   } catch (const std::invalid_argument& error) {
-    std::fprintf(
-        stderr,
-        "%s\nusage: boq_train --data DIR [--data DIR ...] --out DIR [--device D] [--threads N] [--resume] "
-        "[name=value ...]\n",
-        error.what());
+    std::fprintf(stderr,
+                 "%s\nusage: boq_train --data DIR [--data DIR ...] --out DIR [--labels FILE] [--device D] "
+                 "[--threads N] "
+                 "[--resume] [--seeds N] [--sweep name=value,value,...]... [name=value ...]\n",
+                 error.what());
     return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "\n%s: %s\n", error_code_name(ErrorCode::kTorch), error.what());

@@ -8,7 +8,7 @@
 #include "native/vlm/image.h"
 #include "native/vlm/layout.h"
 #include "native/vlm/text.h"
-#include "native/vlm/vision_plan.h"
+#include "native/vlm/vision.h"
 
 namespace boq::vlm {
 
@@ -46,15 +46,10 @@ Sequence make_sequence(const EmbedItem& item, size_t index, const InputRules& ru
 std::vector<std::vector<size_t>> plan_packs(const std::vector<Sequence>& sequences, int64_t token_budget);
 
 struct Pack {
-  VisionPlan vision;
+  VisionInput vision;
   TextInput text;
-  /// Of each sequence: the rows of its tokens in the hidden states.
-  std::vector<std::vector<RowRange>> rows;
-  bool has_images() const { return !vision.images.empty(); }
+  bool has_images() const { return vision.images.size() > 0; }
 };
-
-/// `reuse` may be null: then nothing is shared, and every sequence is one run.
-Pack make_pack(const std::vector<const Sequence*>& sequences, const InputRules& rules,
-               Reuse* reuse = nullptr);
+Pack make_pack(const std::vector<const Sequence*>& sequences, const InputRules& rules);
 
 }  // namespace boq::vlm

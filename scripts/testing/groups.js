@@ -71,7 +71,15 @@ export function parseDoctest(output) {
 async function cpp(context, options) {
   // The same build folder as the addon's: the core library is compiled once for both.
   const folder = join('build-cmake', readRecord(context, 'libtorch').variant);
-  const build = ['--build', folder, '--target', 'boq_tests', '--parallel', String(parallelJobs())];
+  const build = [
+    '--build',
+    folder,
+    '--target',
+    'boq_tests',
+    'boq_train',
+    '--parallel',
+    String(parallelJobs()),
+  ];
   const broken = await execute(context, 'cmake', build);
   if (broken) return { passed: 0, failed: 1, note: `does not build: ${broken}` };
   let output = '';

@@ -6,6 +6,7 @@ The fixture holds a narrow net's initial parameters, a small table of transition
 every step of the reference reports. The C++ learner is fed the same and must report the same.
 """
 
+import copy
 import json
 import math
 import pathlib
@@ -20,10 +21,10 @@ SETTINGS = {"gamma": 0.99, "tau": 0.8, "lr": 1e-3, "weight_decay": 1e-2, "clip":
 
 
 class Net(nn.Module):
-    def __init__(self, streams):
+    def __init__(self, streams, width=WIDTH, projection=PROJECTION, hidden=HIDDEN):
         super().__init__()
-        self.projections = nn.ModuleList(nn.Linear(WIDTH, PROJECTION) for _ in range(streams))
-        sizes = (streams * PROJECTION, *HIDDEN)
+        self.projections = nn.ModuleList(nn.Linear(width, projection) for _ in range(streams))
+        sizes = (streams * projection, *hidden)
         self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
         self.out = nn.Linear(sizes[-1], 1)
 
@@ -52,8 +53,7 @@ def expectile(u, tau):
 class Reference:
     def __init__(self, q, v, settings, horizon):
         self.q, self.v, self.s = q, v, settings
-        self.target = Net(3).to(next(q.parameters()).dtype)
-        self.target.load_state_dict(q.state_dict())
+        self.target = copy.deepcopy(q)
         adam = {"lr": settings["lr"], "weight_decay": settings["weight_decay"]}
         self.q_adam = torch.optim.Adam(q.parameters(), **adam)
         self.v_adam = torch.optim.Adam(v.parameters(), **adam)

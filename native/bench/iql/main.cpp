@@ -1,7 +1,7 @@
 // Times IQL's gradient step and the scorer. Reads work from stdin and answers each line with one line of
 // JSON, so that a driver can take turns with another implementation:
-//   boq_bench_iql DATA [--precision P] [--heads K] [--threads N] [--device D]
-//   steps N   N gradient steps of the paper's networks, sampling included
+//   boq_bench_iql DATA [--precision P] [--heads K] [--models M] [--threads N] [--device D]
+//   steps N   N gradient steps of the paper's networks (of M models at once), sampling included
 //   score N   N calls of the scorer for one state and three candidates
 // DATA is an embedding folder, for example from make_data.py.
 #include <ATen/ATen.h>
@@ -12,11 +12,14 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "native/core/device.h"
 #include "native/core/passive_wait.h"
 #include "native/iql/scorer.h"
+#include "native/iql/stepper.h"
 #include "native/iql/trainer.h"
 #include "native/iql/transitions.h"
 
@@ -42,6 +45,7 @@ struct Options {
   std::string precision = "bfloat16";
   std::string device = "cpu";
   int64_t heads = 1;
+  int64_t models = 1;
   int threads = cpu_share();
 };
 
@@ -53,8 +57,17 @@ int run(const Options& options) {
   const Json settings = {{"preset", "paper"}, {"precision", options.precision}, {"heads", options.heads}};
   const auto config = iql::resolve_config(
       settings, {static_cast<int64_t>(split.training.size()), split.training_success_rate});
-  iql::Iql learner(config, data.width, device);
-  const iql::Sampler sampler(data, split.training, {}, config, device, learner.q().input_dtype());
+  std::vector<iql::IqlConfig> configs(static_cast<size_t>(options.models), config);
+  for (size_t m = 0; m < configs.size(); ++m) configs[m].seed = static_cast<int64_t>(m);
+  iql::Iql learner(configs, data.width, device);
+  std::vector<std::unique_ptr<iql::Sampler>> samplers;
+  std::vector<const iql::Sampler*> views;
+  for (const auto& each : configs) {
+    samplers.push_back(std::make_unique<iql::Sampler>(data, split.training, iql::Standardisers(), each,
+                                                      device, learner.q().input_dtype()));
+    views.push_back(samplers.back().get());
+  }
+  const auto stepper = iql::make_stepper(learner, data, {}, views, true);
   std::shared_ptr<iql::Scorer> scorer;
   std::string work;
   for (int64_t count = 0; std::cin >> work >> count;) {
@@ -74,10 +87,11 @@ int run(const Options& options) {
     double loss = 0;
     for (int64_t i = 0; i < count; ++i) {
       if (work == "steps")
-        loss = learner.step(sampler.batch(learner.steps_done())).loss_q;
+        stepper->advance();
       else
         scorer->score({row, row, rows, owner});
     }
+    if (work == "steps" && count > 0) loss = stepper->report()[0].loss_q;
     std::printf(
         "{\"work\": \"%s\", \"count\": %ld, \"seconds\": %.4f, \"cpuSeconds\": %.4f, \"threads\": %d, "
         "\"lossQ\": %.6g}\n",
@@ -93,8 +107,9 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   wait_passively(argv);
   if (argc < 2) {
-    std::fprintf(stderr, "usage: %s DATA [--precision P] [--heads K] [--threads N] [--device D] < work\n",
-                 argv[0]);
+    std::fprintf(
+        stderr, "usage: %s DATA [--precision P] [--heads K] [--models M] [--threads N] [--device D] < work\n",
+        argv[0]);
     return 2;
   }
   Options options;
@@ -103,6 +118,7 @@ int main(int argc, char** argv) {
     const std::string key = argv[i], value = argv[i + 1];
     if (key == "--precision") options.precision = value;
     if (key == "--heads") options.heads = std::stoi(value);
+    if (key == "--models") options.models = std::stoi(value);
     if (key == "--threads") options.threads = std::stoi(value);
     if (key == "--device") options.device = value;
   }

@@ -7,7 +7,8 @@ fused: the same with Adam(fused=True) and the matrix products under bfloat16 aut
 compiled: fused, with the losses under torch.compile; on CUDA with its CUDA graphs (mode max-autotune-no-cudagraphs is
 not used: reduce-overhead captures the graph).
 
-Reads "steps N" from stdin and answers with one line of JSON, as boq_bench_iql does.
+Reads "steps N" and "score N" (values of one state and three candidates) from stdin and answers each with one line of
+JSON, as boq_bench_iql does.
 """
 
 import argparse
@@ -129,6 +130,19 @@ class Replay:
         ]
 
 
+class Scoring:
+    """Q of three candidates and V of their state, as a user of PyTorch would compute them."""
+
+    def __init__(self, trainer, width):
+        self.q, self.v = trainer.qf.eval(), trainer.vf.eval()
+        self.row, self.rows = torch.randn(1, width), torch.randn(3, width)
+
+    @torch.inference_mode()
+    def run(self):
+        many = self.row.expand(3, -1)
+        return self.q(many, self.rows, many).tolist(), self.v(self.row, self.row).item()
+
+
 def cpu_seconds():
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
@@ -146,15 +160,19 @@ def main():
     replay = Replay(options.data, device)
     trainer = ImplicitQLearning(replay.state.shape[1], device, options.variant)
     for line in sys.stdin:
-        count = int(line.split()[1])
+        work, count = line.split()[0], int(line.split()[1])
+        scoring = Scoring(trainer, replay.state.shape[1]) if work == "score" else None
         cpu, start = cpu_seconds(), time.perf_counter()
-        log = {}
+        log = {"q_loss": 0.0}
         for _ in range(count):
-            log = trainer.train(replay.sample())
+            if scoring:
+                scoring.run()
+            else:
+                log = trainer.train(replay.sample())
         if device.type == "cuda":
             torch.cuda.synchronize()
         seconds = time.perf_counter() - start
-        answer = {"work": "steps", "count": count, "seconds": seconds, "cpuSeconds": cpu_seconds() - cpu}
+        answer = {"work": work, "count": count, "seconds": seconds, "cpuSeconds": cpu_seconds() - cpu}
         print(json.dumps(answer | {"threads": torch.get_num_threads(), "lossQ": log["q_loss"]}), flush=True)
 
 

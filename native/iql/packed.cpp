@@ -1,0 +1,198 @@
+#include "native/iql/packed.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define BOQ_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define BOQ_SIMD
+#endif
+#define BOQ_INLINE inline __attribute__((always_inline))
+// Vectors are passed between inlined functions only, so their calling convention does not matter.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace boq::iql {
+namespace {
+
+constexpr int64_t kLanes = 16, kStep = 2 * kLanes;
+constexpr int64_t kIntegersFrom = 1 << 17;  // weights of a matrix
+constexpr int64_t kBlock = 32;              // rows of a matrix that one task multiplies
+constexpr int64_t kSerial = 1 << 17;        // weights below which waking a thread costs more than it does
+
+typedef float Floats __attribute__((vector_size(64)));
+typedef int32_t Ints __attribute__((vector_size(64)));
+typedef int16_t Shorts __attribute__((vector_size(32)));
+
+BOQ_INLINE Floats load(const float* from) {
+  Floats values;
+  std::memcpy(&values, from, sizeof values);
+  return values;
+}
+
+BOQ_INLINE Floats load(const int16_t* from) {
+  Shorts values;
+  std::memcpy(&values, from, sizeof values);
+  return __builtin_convertvector(__builtin_convertvector(values, Ints), Floats);
+}
+
+// One row of weights times R rows of x. Each row's sum runs in the same order for every R.
+template <int R, class T>
+BOQ_INLINE void multiply_rows(const T* w, float scale, const float* x, int64_t n, float* y,
+                              int64_t y_stride) {
+  Floats sums[R][2] = {};
+  for (int64_t i = 0; i < n; i += kStep) {
+    const Floats low = load(w + i), high = load(w + i + kLanes);
+    for (int r = 0; r < R; ++r) {
+      sums[r][0] += low * load(x + r * n + i);
+      sums[r][1] += high * load(x + r * n + i + kLanes);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    const Floats sum = sums[r][0] + sums[r][1];
+    float total = 0;
+    for (int64_t lane = 0; lane < kLanes; ++lane) total += sum[lane];
+    y[r * y_stride] = scale * total;
+  }
+}
+
+template <class T>
+BOQ_INLINE void multiply_block(const T* w, const float* scale, int64_t outs, const float* x, int64_t rows,
+                               int64_t n, float* y, int64_t y_stride) {
+  for (int64_t o = 0; o < outs; ++o, w += n) {
+    const float s = scale == nullptr ? 1 : scale[o];
+    int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) multiply_rows<4>(w, s, x + r * n, n, y + r * y_stride + o, y_stride);
+    for (; r + 2 <= rows; r += 2) multiply_rows<2>(w, s, x + r * n, n, y + r * y_stride + o, y_stride);
+    if (r < rows) multiply_rows<1>(w, s, x + r * n, n, y + r * y_stride + o, y_stride);
+  }
+}
+
+BOQ_SIMD void block(const int16_t* w, const float* scale, int64_t outs, const float* x, int64_t rows,
+                    int64_t n, float* y, int64_t y_stride) {
+  multiply_block(w, scale, outs, x, rows, n, y, y_stride);
+}
+BOQ_SIMD void block(const float* w, const float* scale, int64_t outs, const float* x, int64_t rows, int64_t n,
+                    float* y, int64_t y_stride) {
+  multiply_block(w, scale, outs, x, rows, n, y, y_stride);
+}
+
+int64_t padded(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
+
+at::Tensor padded_rows(const at::Tensor& rows) {
+  const int64_t in = rows.size(1), stride = padded(in);
+  if (in == stride) return rows.contiguous();
+  at::Tensor wide = at::zeros({rows.size(0), stride}, rows.options());
+  wide.narrow(1, 0, in).copy_(rows);
+  return wide;
+}
+
+// x [rows, stride], zero beyond `out`: relu(x + bias).
+void activate(float* x, const float* bias, int64_t rows, int64_t out, int64_t stride) {
+  for (int64_t r = 0; r < rows; ++r, x += stride)
+    for (int64_t o = 0; o < out; ++o) {
+      const float z = x[o] + bias[o];
+      x[o] = z < 0 ? 0 : z;  // a NaN passes, and is found in the values
+    }
+}
+
+}  // namespace
+
+PackedMatrix::PackedMatrix(const at::Tensor& weight) : out(weight.size(0)), stride(padded(weight.size(1))) {
+  if (weight.numel() < kIntegersFrom) {
+    values = padded_rows(weight).clone();
+    return;
+  }
+  scale = weight.abs().amax(1).div(32767).clamp_min(1e-30);
+  values = padded_rows((weight / scale.unsqueeze(1)).round().to(at::kShort));
+}
+
+void multiply(const std::vector<PackedProduct>& products) {
+  std::vector<int64_t> first = {0};  // number of each product's first task
+  int64_t weights = 0;
+  for (const PackedProduct& p : products) {
+    first.push_back(first.back() + (p.matrix->out + kBlock - 1) / kBlock);
+    weights += p.matrix->out * p.matrix->stride;
+  }
+  const int64_t tasks = first.back();
+  at::parallel_for(0, tasks, weights < kSerial ? tasks : 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const auto i =
+          static_cast<size_t>(std::upper_bound(first.begin(), first.end(), task) - first.begin() - 1);
+      const PackedProduct& p = products[i];
+      const PackedMatrix& m = *p.matrix;
+      const int64_t from = (task - first[i]) * kBlock, outs = std::min(kBlock, m.out - from);
+      if (m.scale.defined())
+        block(m.values.const_data_ptr<int16_t>() + from * m.stride, m.scale.const_data_ptr<float>() + from,
+              outs, p.x, p.rows, m.stride, p.y + from, p.y_stride);
+      else
+        block(m.values.const_data_ptr<float>() + from * m.stride, nullptr, outs, p.x, p.rows, m.stride,
+              p.y + from, p.y_stride);
+    }
+  });
+}
+
+PackedNetwork::PackedNetwork(Network network)
+    : heads_(network.heads()), streams_(static_cast<int64_t>(network.shape().streams.size())) {
+  network.fold();
+  PackedLayer first{{}, network.folded_bias().clone()};
+  for (int64_t k = 0; k < heads_; ++k)
+    for (const at::Tensor& part : network.folded_weight()[k].split(network.shape().width, 1))
+      first.weights.emplace_back(part.contiguous());
+  layers_.push_back(std::move(first));
+  for (size_t i = static_cast<size_t>(streams_) + 1; i < network.layers().size(); ++i) {
+    const Layer& layer = network.layers()[i];
+    PackedLayer packed{{}, network.bias(network.parameters(), layer).clone()};
+    for (int64_t k = 0; k < heads_; ++k)
+      packed.weights.emplace_back(network.weight(network.parameters(), layer)[k]);
+    layers_.push_back(std::move(packed));
+  }
+}
+
+at::Tensor PackedNetwork::forward(const std::vector<at::Tensor>& inputs,
+                                  const std::vector<std::vector<int64_t>>& rows) const {
+  const auto n = static_cast<int64_t>(rows[0].size());
+  std::vector<at::Tensor> wide, parts;  // parts[k * streams + s]: [n_s, hidden]
+  std::vector<PackedProduct> products;
+  for (const at::Tensor& input : inputs) wide.push_back(padded_rows(input));
+  const int64_t hidden = layers_[0].bias.size(1);
+  for (int64_t i = 0; i < heads_ * streams_; ++i) {
+    const at::Tensor& x = wide[static_cast<size_t>(i % streams_)];
+    parts.push_back(at::empty({x.size(0), hidden}, at::kFloat));
+    products.push_back({&layers_[0].weights[static_cast<size_t>(i)], x.const_data_ptr<float>(),
+                        parts.back().mutable_data_ptr<float>(), x.size(0), hidden});
+  }
+  multiply(products);
+
+  at::Tensor h = at::zeros({heads_, n, padded(hidden)}, at::kFloat);
+  for (int64_t k = 0; k < heads_; ++k) {
+    float* to = h.mutable_data_ptr<float>() + k * n * h.size(2);
+    for (int64_t s = 0; s < streams_; ++s) {
+      const float* from = parts[static_cast<size_t>(k * streams_ + s)].const_data_ptr<float>();
+      for (int64_t j = 0; j < n; ++j) {
+        const float* row = from + rows[static_cast<size_t>(s)][static_cast<size_t>(j)] * hidden;
+        for (int64_t o = 0; o < hidden; ++o) to[j * h.size(2) + o] += row[o];
+      }
+    }
+  }
+  for (size_t i = 0; i + 1 < layers_.size(); ++i) {
+    const PackedLayer& next = layers_[i + 1];
+    const int64_t in = layers_[i].bias.size(1), out = next.bias.size(1), stride = h.size(2);
+    at::Tensor y = at::zeros({heads_, n, padded(out)}, at::kFloat);
+    products.clear();
+    for (int64_t k = 0; k < heads_; ++k) {
+      float* x = h.mutable_data_ptr<float>() + k * n * stride;
+      activate(x, layers_[i].bias[k].const_data_ptr<float>(), n, in, stride);
+      products.push_back({&next.weights[static_cast<size_t>(k)], x,
+                          y.mutable_data_ptr<float>() + k * n * y.size(2), n, y.size(2)});
+    }
+    multiply(products);
+    h = y;
+  }
+  return h.narrow(2, 0, layers_.back().bias.size(1)) + layers_.back().bias.unsqueeze(1);
+}
+
+}  // namespace boq::iql
