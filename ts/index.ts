@@ -180,13 +180,6 @@ export {
   stratifiedInterval,
 } from './evaluation/statistics.js';
 export type { Estimand, SelectorSummary } from './evaluation/summary.js';
-export type { TreeShape } from './evaluation/tree/branches.js';
-export {
-  defaultShape,
-  type ExploreOptions,
-  type ExploreSummary,
-  explore,
-} from './evaluation/tree/explore.js';
 export {
   type ChooseMarginOptions,
   chooseModelMargin,
@@ -194,7 +187,6 @@ export {
 } from './evaluation/validation.js';
 
 // Embedding, training, scoring
-export { type Backup, type BackupOptions, backups } from './learning/backup.js';
 export { hubCacheFolder, resolveCheckpoint } from './learning/checkpoints.js';
 export { type CachedVector, ContentCache, defaultCacheFolder } from './learning/content-cache.js';
 export {
@@ -225,8 +217,13 @@ export {
 } from './learning/embedder.js';
 export { type PullOptions, type PullPlan, type PullResult, pullCheckpoint } from './learning/hub.js';
 export { type HyperParameter, hyperParameters, type Preset, presets } from './learning/hyper-parameters.js';
-export { type LabelSummary, writeLabelFolder } from './learning/label-folder.js';
 export type { CalibrationMap, ModelConfig } from './learning/model-card.js';
+export {
+  type OfflineReport,
+  type PickFigures,
+  type PredictorFigures,
+  readOfflineReport,
+} from './learning/offline.js';
 export type { EmbedderProfile } from './learning/profile.js';
 export { openRunSource } from './learning/run-source.js';
 export {
@@ -242,7 +239,13 @@ export {
   templateVersion,
 } from './learning/templates.js';
 export { writeTinyCheckpoint } from './learning/tiny-checkpoint.js';
-export { type TrainOptions, type TrainPlan, type TrainResult, train } from './learning/train.js';
+export {
+  type TrainedModel,
+  type TrainOptions,
+  type TrainPlan,
+  type TrainResult,
+  train,
+} from './learning/train.js';
 export {
   describeData,
   findEmbeddings,

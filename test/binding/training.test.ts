@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -136,6 +136,42 @@ describe('training', () => {
     await trainIql(trainRequest(data, join(folder, 'loop'), { steps: 2000 }));
     isDone = true;
     expect(turns).to.be.above(100);
+  });
+
+  it('trains several models at once, on outcomes judged again', async () => {
+    const out = join(folder, 'several');
+    const lines = (await readFile(join(data, 'episodes.jsonl'), 'utf8')).trim().split('\n');
+    const labels = join(folder, 'labels.jsonl');
+    const judged = lines.map((line, i) =>
+      JSON.stringify({ key: JSON.parse(line).key, success: i % 3 === 0 }),
+    );
+    await writeFile(labels, judged.join('\n'));
+    const request = {
+      ...trainRequest(data, out, { steps: 20 }),
+      labels,
+      seeds: 2,
+      sweep: { tau: [0.6, 0.7] },
+    };
+    const { models, stopped } = await trainIql(request);
+    expect(stopped).to.equal(false);
+    expect(models.map(({ name }) => name)).to.deep.equal([
+      'tau-0.6-seed-0',
+      'tau-0.6-seed-1',
+      'tau-0.7-seed-0',
+      'tau-0.7-seed-1',
+    ]);
+    for (const { name, steps } of models) {
+      expect(steps).to.equal(20);
+      const config = JSON.parse(await readFile(join(out, name, 'config.json'), 'utf8'));
+      expect(config.labels.episodes).to.equal(lines.length);
+      expect(config.config.tau).to.equal(name.startsWith('tau-0.6') ? 0.6 : 0.7);
+      await using scorer = await Scorer.load({ path: join(out, name), device: 'cpu' });
+      expect(scorer.info.width).to.equal(fakeWidth);
+    }
+    expect(await codeOf(() => trainIql({ ...request, seeds: 0 }))).to.equal('BOQ_INVALID_ARGUMENT');
+    expect(await codeOf(() => trainIql({ ...request, sweep: { taus: [1] } }))).to.equal('BOQ_CONFIG_INVALID');
+    await writeFile(labels, `${judged[0]}\n${judged[0]}\n`);
+    expect(await codeOf(() => trainIql(request))).to.equal('BOQ_DATA_INVALID');
   });
 
   it('refuses settings that do not exist or make no sense, and data that do not belong together', async () => {

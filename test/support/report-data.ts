@@ -156,6 +156,14 @@ export function reportData(): ReportData {
           points: Array.from({ length: 30 }, (_, step) => ({ step: step * 50, value: 1 / (1 + step) })),
         })),
         facts: [['steps', '1,500']],
+        offline: {
+          head: ['predicts success', 'AUC'],
+          rows: [
+            ['Q', '0.750'],
+            ['V alone', '0.700'],
+          ],
+          notes: ['Q would pick candidates 1: 50 %.'],
+        },
       },
     ],
     examples: [example()],

@@ -130,6 +130,19 @@ describe('report from folders', () => {
     expect(points.at(-1)!.step).to.equal(999);
   });
 
+  it('shows what held-out episodes say where the model has it', async () => {
+    const before = await loadReport({ paths: [at('model')] });
+    expect(before.trainings[0]!.offline).to.equal(null);
+    const figures = { auc: 0.7, brier: 0.2, calibrationError: 0.1, pairwiseAccuracy: null };
+    const picks = { decisions: 0, byIndex: [], overrideRate: null };
+    const report = { transitions: 5, pairs: 0, regressor: null, picks, spreadAgainstError: null };
+    const predictors = { q: figures, v: figures, stepNumber: figures, task: figures };
+    await writeFile(at('model', 'offline.json'), JSON.stringify({ ...report, ...predictors }));
+    const { trainings } = await loadReport({ paths: [at('model')] });
+    expect(trainings[0]!.offline!.rows[0]).to.deep.equal(['Q', '0.700', '0.200', '0.100', '—']);
+    await rm(at('model', 'offline.json'));
+  });
+
   it('writes one file and leaves no draft behind', async () => {
     const written = await writeReport({ paths: [at('main')], out: at('out', 'report.html') });
     expect(await readdir(at('out'))).to.deep.equal(['report.html']);

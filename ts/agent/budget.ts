@@ -50,13 +50,8 @@ export class Budget {
     return { tokens: this.#tokens, calls: this.#calls, usd: this.#usd };
   }
 
-  /**
-   * The embedder costs nothing here: it runs in this process.
-   *
-   * @throws BOQ_USAGE where dollars are limited and the model has no price
-   */
-  add({ purpose, model, inputTokens, outputTokens }: Usage): void {
-    if (purpose === 'embedder') return;
+  /** @throws BOQ_USAGE where dollars are limited and the model has no price */
+  add({ model, inputTokens, outputTokens }: Usage): void {
     this.#calls++;
     this.#tokens += inputTokens + outputTokens;
     const price = priceOf(model, this.#prices);

@@ -318,8 +318,7 @@ class EpisodeRun {
       return { candidates: [waiting], scores: null, selection, usage: [] };
     }
     this.#emptySteps = 0;
-    const scored = scoring ? await scoring.scores() : null;
-    const scores = scored ? spreadOut(scored, candidates) : null;
+    const scores = scoring ? spreadOut(await scoring.scores(), candidates) : null;
     clock.end('score');
     const { usage = [], ...selection } = await selector.select({
       instruction: episode.instruction,
@@ -338,7 +337,7 @@ class EpisodeRun {
           `index ${selection.index}.`,
       );
     }
-    return { candidates, scores, selection, usage: [...(scored?.usage ?? []), ...usage] };
+    return { candidates, scores, selection, usage };
   }
 
   async #ground(

@@ -119,8 +119,7 @@ export interface Localizer {
 /** Scores the candidates of one step; work starts as soon as an input is known. */
 export interface StepScoring {
   add(candidate: Candidate): void;
-  /** `usage`: what scoring cost, recorded with the step's other costs. */
-  scores(): Promise<StepScores & { usage?: Usage[] }>;
+  scores(): Promise<StepScores>;
 }
 
 /** The Q-function behind its embedder. */

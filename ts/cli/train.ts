@@ -1,14 +1,19 @@
 /** train.js: embedded runs in, a model folder out. */
 
 import { join } from 'node:path';
+import Table from 'cli-table3';
 import { Option } from 'commander';
 import { BoqError } from '../core/errors.js';
 import { hyperParameters, type Preset, parseHyperParameter, presets } from '../learning/hyper-parameters.js';
+import { type OfflineReport, offlineTable } from '../learning/offline.js';
 import { describePlan, train } from '../learning/train.js';
 import { newestEmbeddedRun } from '../learning/training-data.js';
+import type { NativeTrainSweep } from '../native/surface.js';
 import { type CommandContext, runCommand } from './command.js';
 import { demonstrationRun } from './demonstration.js';
 import { startProgress } from './progress.js';
+
+type Setting = number | string | boolean | number[];
 
 interface TrainFlags {
   data?: string[];
@@ -16,6 +21,9 @@ interface TrainFlags {
   preset: Preset;
   device: string;
   resume?: boolean;
+  labels?: string;
+  seeds?: number;
+  sweep?: NativeTrainSweep;
   json?: boolean;
 }
 
@@ -41,8 +49,15 @@ export function main(argv: readonly string[]): Promise<number> {
         )
         .option('--device <device>', 'auto, cpu or cuda:N', 'auto')
         .option('--resume', 'go on from the checkpoint in --out')
+        .option('--labels <file>', 'outcomes judged again, in place of the recorded ones')
+        .option('--seeds <n>', 'train as many models, with seeds one after the other', positiveInteger)
+        .option(
+          '--sweep <name=a,b,...>',
+          'train a model for each value; repeatable; values that are lists are parted by /',
+          addSweep,
+        )
         .option('--json', 'print the result as JSON');
-      const settings: Record<string, number | string | boolean | number[]> = {};
+      const settings: Record<string, Setting> = {};
       for (const parameter of hyperParameters) {
         const flag = parameter.name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
         command.option(`--${flag} <value>`, parameter.help, (text: string) => {
@@ -61,6 +76,9 @@ export function main(argv: readonly string[]): Promise<number> {
             config: settings,
             device: flags.device,
             resume: flags.resume ?? false,
+            ...(flags.labels !== undefined && { labels: flags.labels }),
+            ...(flags.seeds !== undefined && { seeds: flags.seeds }),
+            ...(flags.sweep !== undefined && { sweep: flags.sweep }),
             signal,
             onPlan: (plan) => {
               for (const line of describePlan(plan)) say(line);
@@ -78,7 +96,10 @@ export function main(argv: readonly string[]): Promise<number> {
               `${summary.stopped ? 'Stopped' : 'Done'} after ${summary.steps} steps, ${summary.seconds.toFixed(1)} s; ` +
                 `${metricsNote(summary.metrics)}.`,
             );
-            print(out);
+            for (const { out: folder, offline } of result.models) {
+              if (offline !== null && offline.transitions > 0) sayOffline(offline, say);
+              print(folder);
+            }
           }
           if (summary.stopped)
             throw new BoqError('BOQ_ABORTED', `training was stopped; go on with --resume --out ${out}`);
@@ -89,6 +110,45 @@ export function main(argv: readonly string[]): Promise<number> {
     },
     argv,
   );
+}
+
+function positiveInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1) {
+    throw new BoqError(
+      'BOQ_USAGE',
+      `seeds must be a whole number of at least 1, not ${JSON.stringify(text)}`,
+    );
+  }
+  return value;
+}
+
+/** name=a,b: the values of a hyper-parameter, written as its option or as its key in config.json. */
+function addSweep(text: string, sweep: NativeTrainSweep = {}): NativeTrainSweep {
+  const [option = '', values = ''] = text.split(/=(.*)/s);
+  const name = option.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const parameter = hyperParameters.find((each) => each.name === name);
+  if (parameter === undefined || values === '') {
+    throw new BoqError(
+      'BOQ_USAGE',
+      `--sweep takes name=value,value,... of a setting, not ${JSON.stringify(text)}`,
+    );
+  }
+  const each = values.split(parameter.kind === 'integers' ? '/' : ',');
+  return { ...sweep, [name]: each.map((value) => parseHyperParameter(parameter, value)) };
+}
+
+/** What held-out episodes say, beside what simpler predictors reach. */
+function sayOffline(report: OfflineReport, say: (line: string) => void): void {
+  const { head, rows, notes } = offlineTable(report);
+  const table = new Table({
+    head,
+    style: { head: [], border: [] },
+    colAligns: ['left', 'right', 'right', 'right', 'right'],
+  });
+  table.push(...rows);
+  say(table.toString());
+  for (const note of notes) say(note);
 }
 
 function metricsNote(metrics: Record<string, number>): string {

@@ -117,6 +117,11 @@ export const hyperParameters: readonly HyperParameter[] = [
     low: 0,
     help: 'steps between measurements on the validation split',
   },
+  {
+    name: 'regressor',
+    kind: 'boolean',
+    help: 'at the end, compare Q with a Monte-Carlo regressor on the same features',
+  },
   { name: 'keepCheckpoint', kind: 'boolean', help: 'keep checkpoint/ after a finished run' },
 ];
 

@@ -1,5 +1,5 @@
 /** README.md of a model folder: what it was trained on, how, and what it may be used for. */
-import type { NativeTrainSummary } from '../native/surface.js';
+import type { NativeModelSummary } from '../native/surface.js';
 import type { TrainingData } from './training-data.js';
 
 /** config.json of a model folder, as native training writes it; docs/data-formats.md describes it. */
@@ -25,7 +25,11 @@ export interface CalibrationMap {
   success: number[];
 }
 
-export function modelCard(model: ModelConfig, data: TrainingData, summary: NativeTrainSummary): string {
+export function modelCard(
+  model: ModelConfig,
+  data: TrainingData,
+  summary: Pick<NativeModelSummary, 'steps' | 'stopped' | 'seconds'>,
+): string {
   const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
   const rows = (values: Record<string, unknown>): string =>
     Object.entries(values)

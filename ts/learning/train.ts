@@ -6,14 +6,18 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BoqError } from '../core/errors.js';
 import type {
+  NativeModelSummary,
   NativeTrainConfig,
   NativeTrainProgress,
   NativeTrainRequest,
   NativeTrainSummary,
+  NativeTrainSweep,
 } from '../native/surface.js';
 import { type TrainCallOptions, trainIql } from '../native/trainer.js';
 import { type Preset, trainConfig } from './hyper-parameters.js';
+import { Labels } from './labels.js';
 import { type ModelConfig, modelCard } from './model-card.js';
+import { type OfflineReport, readOfflineReport } from './offline.js';
 import { describeData, type TrainingData } from './training-data.js';
 
 /** Data, place and hyper-parameters of a training. */
@@ -25,7 +29,13 @@ export interface TrainOptions {
   preset?: Preset;
   /** Hyper-parameters that differ from the preset's. */
   config?: NativeTrainConfig;
+  /** Trains as many models with seeds one after the other, each in a folder of `out`. Default 1: the model is `out`. */
+  seeds?: number;
+  /** Trains a model for each combination of these values, each in a folder of `out` named after what sets it apart. */
+  sweep?: NativeTrainSweep;
   device?: string;
+  /** A file of outcomes judged again (docs/data-formats.md): training takes them in place of the recorded ones. */
+  labels?: string;
   /** Go on from the checkpoint in `out`, where an earlier call was stopped. */
   resume?: boolean;
   /** Ends training at the next step, with a complete model and checkpoint. */
@@ -39,17 +49,31 @@ export interface TrainPlan {
   data: TrainingData;
   out: string;
   config: NativeTrainConfig;
+  /** Models to train: seeds times combinations of values. */
+  models: number;
   /** Tasks in which no episode succeeded: their transitions carry no reward. */
   withoutSuccess: string[];
 }
 
+/** One trained model. */
+export interface TrainedModel {
+  out: string;
+  summary: NativeModelSummary;
+  /** config.json: every setting as it was used. */
+  model: ModelConfig;
+  /** What held-out episodes say about it. */
+  offline: OfflineReport | null;
+}
+
 /** What a training leaves. */
 export interface TrainResult {
-  out: string;
   plan: TrainPlan;
   summary: NativeTrainSummary;
-  /** config.json of the model: every setting as it was used. */
+  /** Folder and config.json of the first model. */
+  out: string;
   model: ModelConfig;
+  /** All of them: one, unless seeds or settings were compared. */
+  models: TrainedModel[];
 }
 
 type TrainCall = (request: NativeTrainRequest, options: TrainCallOptions) => Promise<NativeTrainSummary>;
@@ -61,11 +85,16 @@ type TrainCall = (request: NativeTrainRequest, options: TrainCallOptions) => Pro
  * @throws BoqError BOQ_DATA_EMPTY, BOQ_FINGERPRINT_MISMATCH, BOQ_CONFIG_INVALID and those of trainIql()
  */
 export async function train(options: TrainOptions, call: TrainCall = trainIql): Promise<TrainResult> {
-  const data = await describeData(options.data);
+  const labels = options.labels === undefined ? undefined : await Labels.read(options.labels);
+  const data = await describeData(options.data, labels);
   const plan: TrainPlan = {
     data,
     out: options.out,
     config: trainConfig(options.preset ?? 'default', options.config ?? {}),
+    models: Object.values(options.sweep ?? {}).reduce(
+      (count, values) => count * values.length,
+      options.seeds ?? 1,
+    ),
     withoutSuccess: data.tasks.filter(({ successes }) => successes === 0).map(({ name }) => name),
   };
   options.onPlan?.(plan);
@@ -83,23 +112,35 @@ export async function train(options: TrainOptions, call: TrainCall = trainIql): 
       device: options.device ?? 'auto',
       config: plan.config,
       resume: options.resume ?? false,
+      ...(options.labels !== undefined && { labels: options.labels }),
+      ...(options.seeds !== undefined && { seeds: options.seeds }),
+      ...(options.sweep !== undefined && { sweep: options.sweep }),
     },
     { signal: options.signal, onProgress: options.onProgress },
   );
-  const path = join(options.out, 'config.json');
-  const model = JSON.parse(await readFile(path, 'utf8')) as ModelConfig;
-  await writeFile(join(options.out, 'README.md'), modelCard(model, plan.data, summary));
-  return { out: options.out, plan, summary, model };
+  const models: TrainedModel[] = [];
+  for (const each of summary.models) {
+    const out = each.name === '' ? options.out : join(options.out, each.name);
+    if (each.stopped && each.steps === 0) continue; // of a sweep: not begun yet
+    const model = JSON.parse(await readFile(join(out, 'config.json'), 'utf8')) as ModelConfig;
+    await writeFile(join(out, 'README.md'), modelCard(model, plan.data, each));
+    const offline = await readOfflineReport(out).catch(() => null);
+    models.push({ out, summary: each, model, offline });
+  }
+  const [first] = models;
+  if (first === undefined) throw new BoqError('BOQ_ABORTED', 'training was stopped before its first step');
+  return { plan, summary, out: first.out, model: first.model, models };
 }
 
 /** The plan in words, a line each. */
-export function describePlan({ data, out, config, withoutSuccess }: TrainPlan): string[] {
+export function describePlan({ data, out, config, models, withoutSuccess }: TrainPlan): string[] {
   const { preset, ...settings } = config;
   const changed = Object.entries(settings).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
   const lines = [
     `Data: ${data.episodes} episodes of ${data.tasks.length} tasks, ${(100 * data.successRate).toFixed(1)} % successful; ` +
       `${data.transitions} transitions, ${data.candidates} candidates; width ${data.width}, embedder ${data.fingerprint}.`,
-    `Settings: preset ${preset}${changed.length > 0 ? `, with ${changed.join(', ')}` : ''}. Model: ${out}.`,
+    `Settings: preset ${preset}${changed.length > 0 ? `, with ${changed.join(', ')}` : ''}. ` +
+      (models > 1 ? `${models} models in ${out}.` : `Model: ${out}.`),
   ];
   if (withoutSuccess.length > 0) {
     const named = withoutSuccess.slice(0, 12).join(', ');

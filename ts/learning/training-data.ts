@@ -1,9 +1,10 @@
 /** Embedding folders as training data: finding them, checking that they belong together, saying what is in them. */
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BoqError } from '../core/errors.js';
 import { readSafetensors } from '../core/safetensors.js';
 import { type EmbeddingManifest, readManifest } from './embed-run.js';
+import type { Labels } from './labels.js';
 import { requireSameFingerprint } from './profile.js';
 
 /** Embedding folders of one profile, and what they hold. */
@@ -66,9 +67,10 @@ export async function newestEmbeddedRun(root: string): Promise<string | null> {
 /**
  * Reads the manifests and outcomes of several runs.
  *
+ * @param labels replace the outcomes of the episodes that they name.
  * @throws BoqError BOQ_DATA_EMPTY, BOQ_FINGERPRINT_MISMATCH, BOQ_FILE_CORRUPT
  */
-export async function describeData(paths: readonly string[]): Promise<TrainingData> {
+export async function describeData(paths: readonly string[], labels?: Labels): Promise<TrainingData> {
   const folders = await Promise.all(paths.map(findEmbeddings));
   const manifests = await Promise.all(
     folders.map(async (folder) => (await readManifest(folder)) as EmbeddingManifest),
@@ -83,13 +85,15 @@ export async function describeData(paths: readonly string[]): Promise<TrainingDa
     );
     const index = await readSafetensors(join(folders[i] as string, manifest.index));
     const task = index.get('episode_task')?.data;
-    const success = index.get('episode_success')?.data;
-    if (task === undefined || success === undefined) {
+    const recorded = index.get('episode_success')?.data;
+    if (task === undefined || recorded === undefined) {
       throw new BoqError(
         'BOQ_FILE_CORRUPT',
         `${folders[i]}/${manifest.index} lacks the outcomes; embed the run again`,
       );
     }
+    const success =
+      labels === undefined ? recorded : await relabelled(folders[i] as string, recorded, labels);
     new Int32Array(task.buffer).forEach((number, episode) => {
       const name = manifest.taskNames[number] ?? String(number);
       const entry = tasks.get(name) ?? { name, episodes: 0, successes: 0 };
@@ -101,6 +105,7 @@ export async function describeData(paths: readonly string[]): Promise<TrainingDa
   const sum = (pick: (manifest: EmbeddingManifest) => number): number =>
     manifests.reduce((total, manifest) => total + pick(manifest), 0);
   const episodes = sum((manifest) => manifest.episodes);
+  const successes = [...tasks.values()].reduce((total, each) => total + each.successes, 0);
   return {
     folders,
     fingerprint: first.fingerprint,
@@ -108,7 +113,16 @@ export async function describeData(paths: readonly string[]): Promise<TrainingDa
     episodes,
     transitions: sum((manifest) => manifest.transitions),
     candidates: sum((manifest) => manifest.candidates),
-    successRate: sum((manifest) => manifest.episodes * manifest.successRate) / episodes,
+    successRate: successes / episodes,
     tasks: [...tasks.values()].sort((a, b) => (a.name < b.name ? -1 : 1)),
   };
+}
+
+/** The outcomes of a folder's episodes with those that were judged again. */
+async function relabelled(folder: string, recorded: Uint8Array, labels: Labels): Promise<Uint8Array> {
+  const lines = (await readFile(join(folder, 'episodes.jsonl'), 'utf8')).split('\n').filter(Boolean);
+  return recorded.map((success, episode) => {
+    const label = labels.of(JSON.parse(lines[episode] ?? '{}').key ?? {});
+    return label === undefined ? success : Number(label);
+  });
 }

@@ -39,30 +39,6 @@ export interface NativeEmbedderOptions {
   hiddenLayer: number;
   minPixels: number;
   maxPixels: number;
-  reuse: NativeReuseOptions;
-}
-
-/** What the embedder may remember to do less work: exact in real arithmetic, so results differ by rounding alone. */
-export interface NativeReuseOptions {
-  /** Beginnings of text, within a call and between calls. */
-  prefixes: boolean;
-  /** Features of an image that comes again. */
-  images: boolean;
-  /** Windows of the vision tower that come again, in the same image or a later one. */
-  windows: boolean;
-  /** Memory for all of them together, in MiB. */
-  megabytes: number;
-}
-
-/** What one call asked for and what was computed; the difference of each pair was reused. */
-export interface NativeReuseCounts {
-  tokens: number;
-  computedTokens: number;
-  images: number;
-  computedImages: number;
-  /** Of the computed images. */
-  windows: number;
-  computedWindows: number;
 }
 
 export interface NativeImage {
@@ -94,7 +70,6 @@ export interface NativeEmbedResult {
   vectors: Float32Array;
   /** Tokens of each item after image expansion. */
   tokens: Int32Array;
-  reuse: NativeReuseCounts;
 }
 
 /** Every hyper-parameter, resolved: native/iql/config.h holds the same names in snake_case, with sources. */
@@ -118,16 +93,31 @@ export interface NativeTrainRequest {
   config: NativeTrainConfig;
   /** Continue from the checkpoint in `out`. */
   resume: boolean;
+  /** A file of outcomes judged again; see docs/data-formats.md. */
+  labels?: string;
+  /** Above 1: as many models, each in a folder of `out` named after its seed. */
+  seeds?: number;
+  /** Settings and the values to compare: a model for each combination, in a folder of `out` named after it. */
+  sweep?: NativeTrainSweep;
 }
 
-/** How a training run ended. */
-export interface NativeTrainSummary {
+export type NativeTrainSweep = Record<string, (number | string | boolean | number[])[]>;
+
+/** How the training of one model ended. */
+export interface NativeModelSummary {
+  /** Its folder in `out`; empty where it is `out` itself. */
+  name: string;
   steps: number;
   /** True where the run was stopped early by its signal; the checkpoint is complete either way. */
   stopped: boolean;
   seconds: number;
   metrics: Record<string, number>;
   parameters: { q: number; v: number };
+}
+
+/** Of the first model, `stopped` of any of them, and all of them. */
+export interface NativeTrainSummary extends Omit<NativeModelSummary, 'name'> {
+  models: NativeModelSummary[];
 }
 
 /** What a Q-function is and where it runs. */

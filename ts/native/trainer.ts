@@ -21,6 +21,9 @@ function checkRequest(request: NativeTrainRequest): void {
   });
   checkPath(request.out, 'out');
   checkDevice(request.device, 'device');
+  if (request.labels !== undefined) checkPath(request.labels, 'labels');
+  const seeds = request.seeds ?? 1;
+  check(Number.isSafeInteger(seeds) && seeds >= 1, 'seeds', 'a whole number of at least 1', seeds);
   check(typeof request.resume === 'boolean', 'resume', 'true or false', request.resume);
   const { config } = request;
   check(

@@ -126,8 +126,7 @@ function* playedEntries(
 
 const roleOrder: EntryRole[] = ['baseline', 'reference', 'method', 'control'];
 
-/** The row of one episode under a label. */
-export function rowOf(label: string, { key, reward, rawReward, steps, costs }: EpisodeRecord): EvaluationRow {
+function rowOf(label: string, { key, reward, rawReward, steps, costs }: EpisodeRecord): EvaluationRow {
   return {
     selector: label,
     task: key.task,

@@ -66,6 +66,8 @@ export interface Training {
   curves: { metric: string; points: { step: number; value: number }[] }[];
   /** Facts for the table: steps, parameters, tau, data ... */
   facts: [name: string, value: string][];
+  /** What held-out episodes say about Q beside simpler predictors; null where none were held out. */
+  offline: { head: string[]; rows: string[][]; notes: string[] } | null;
 }
 
 /** One episode shown step by step, with the baseline's episode of the same task and seed beside it. */

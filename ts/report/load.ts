@@ -5,6 +5,7 @@ import { BoqError } from '../core/errors.js';
 import { readCurve } from '../evaluation/loop/curve.js';
 import { readResults } from '../evaluation/results.js';
 import { groupBy } from '../evaluation/summary.js';
+import { offlineTable, readOfflineReport } from '../learning/offline.js';
 import { describeAction } from '../learning/templates.js';
 import { type FolderRun, openRun } from '../store/run.js';
 import type { EpisodeRecord, Json, StepRecord } from '../store/types.js';
@@ -63,12 +64,6 @@ export async function loadReport(options: ReportOptions): Promise<ReportData> {
       ...models.map((path, index) => modelProvenance(path, configs[index]!)),
     ]),
   };
-}
-
-/** Evaluation runs as compared, with their episodes: for tests of declared comparisons. */
-export async function loadComparisons(paths: readonly string[]): Promise<Comparison[]> {
-  const { evaluated } = await classify(paths);
-  return compareRuns(await Promise.all(evaluated.map(loadEvaluated)));
 }
 
 interface Folders {
@@ -135,7 +130,14 @@ async function loadTraining(path: string, config: Facts): Promise<Training> {
     path,
     curves: await loadCurves(join(path, 'metrics.jsonl')),
     facts: flatten({ steps: config.steps, config: config.config, parameters: config.parameters }),
+    offline: await loadOffline(path),
   };
+}
+
+/** Models of older versions, and those without held-out episodes, have nothing to show. */
+async function loadOffline(path: string): Promise<Training['offline']> {
+  const report = await readOfflineReport(path).catch(() => null);
+  return report?.regressor === undefined || report.transitions === 0 ? null : offlineTable(report);
 }
 
 /** One series a numeric field; the field `step` is the x axis. Fields that never change are settings, not curves. */

@@ -301,11 +301,42 @@ function TrainingView({ training, id }: { training: Training; id: string }) {
           <Plot caption={curveTitles[curve.metric] ?? curve.metric} svg={curvePlot(curve)} />
         ))}
       </div>
+      {training.offline && <OfflineView offline={training.offline} />}
       <details>
         <summary>Settings</summary>
         <Facts facts={training.facts} />
       </details>
     </section>
+  );
+}
+
+function OfflineView({ offline }: { offline: NonNullable<Training['offline']> }) {
+  return (
+    <>
+      <h3>On held-out episodes</h3>
+      <table>
+        <thead>
+          <tr>
+            {offline.head.map((name) => (
+              <th scope="col">{name}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {offline.rows.map(([name, ...figures]) => (
+            <tr>
+              <th scope="row">{name}</th>
+              {figures.map((figure) => (
+                <td>{figure}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {offline.notes.map((note) => (
+        <p>{note}</p>
+      ))}
+    </>
   );
 }
 

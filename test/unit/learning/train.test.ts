@@ -6,15 +6,14 @@ import { embedRun } from '../../../ts/learning/embed-run.js';
 import { hyperParameters, parseHyperParameter, trainConfig } from '../../../ts/learning/hyper-parameters.js';
 import { describePlan, type TrainPlan, train } from '../../../ts/learning/train.js';
 import { findEmbeddings, newestEmbeddedRun } from '../../../ts/learning/training-data.js';
-import type { NativeTrainRequest } from '../../../ts/native/surface.js';
+import type { NativeTrainRequest, NativeTrainSummary } from '../../../ts/native/surface.js';
 import { candidate, FakeEmbedder, FakeRun, fakeStep } from '../../support/fake-run.js';
 import { rejection } from '../../support/rejection.js';
 
 const step = () => [fakeStep(0, [candidate('a'), candidate('b')], 0)];
 
-/** Writes the config.json that native training would. */
-async function fakeTraining(request: NativeTrainRequest) {
-  await mkdir(request.out, { recursive: true });
+/** Writes the config.json of every model that native training would. */
+async function fakeTraining(request: NativeTrainRequest): Promise<NativeTrainSummary> {
   const model = {
     version: 1,
     kind: 'iql',
@@ -28,8 +27,13 @@ async function fakeTraining(request: NativeTrainRequest) {
     steps: 5,
     metrics: { 'loss/q': 0.25 },
   };
-  await writeFile(join(request.out, 'config.json'), JSON.stringify(model));
-  return { steps: 5, stopped: false, seconds: 1, metrics: model.metrics, parameters: model.parameters };
+  const names = Array.from({ length: request.seeds ?? 1 }, (_, i) => (request.seeds ? `seed-${i}` : ''));
+  for (const name of names) {
+    await mkdir(join(request.out, name), { recursive: true });
+    await writeFile(join(request.out, name, 'config.json'), JSON.stringify(model));
+  }
+  const one = { steps: 5, stopped: false, seconds: 1, metrics: model.metrics, parameters: model.parameters };
+  return { ...one, models: names.map((name) => ({ name, ...one })) };
 }
 
 describe('the training stage', () => {
@@ -80,6 +84,53 @@ describe('the training stage', () => {
       .to.contain('| easy | 2 | 50.0 % |')
       .and.to.contain('| hard | 2 | 0.0 % |')
       .and.to.contain('| tau | 0.7 |');
+  });
+
+  it('plans and trains on outcomes judged again', async () => {
+    const a = await embedded('a', (run) =>
+      run.add('easy', 1, 'success', step()).add('hard', 1, 'answered', step()),
+    );
+    const lines = (await readFile(join(a.folder, 'episodes.jsonl'), 'utf8')).trim().split('\n');
+    const labels = join(base, 'labels.jsonl');
+    const judged = lines.map((line, i) => JSON.stringify({ key: JSON.parse(line).key, success: i === 1 }));
+    await writeFile(labels, `${judged.join('\n')}\n`);
+    const requests: NativeTrainRequest[] = [];
+    const { plan } = await train({ data: [a.folder], out: join(base, 'model'), labels }, (request) => {
+      requests.push(request);
+      return fakeTraining(request);
+    });
+    expect(plan.withoutSuccess).to.deep.equal(['easy']);
+    expect(plan.data.successRate).to.equal(0.5);
+    expect(requests[0]?.labels).to.equal(labels);
+    for (const wrong of ['success', '{"key": 1, "success": true}', '{"key": {}, "success": "yes"}']) {
+      await writeFile(labels, `${judged[0]}\n${wrong}\n`);
+      const error = await rejection(train({ data: [a.folder], out: base, labels }, fakeTraining));
+      expect(error.code).to.equal('BOQ_DATA_INVALID');
+      expect(error.message).to.contain(`${labels}:2`);
+    }
+    const missing = await rejection(train({ data: [a.folder], out: base, labels: 'none' }, fakeTraining));
+    expect(missing.code).to.equal('BOQ_FILE_NOT_FOUND');
+  });
+
+  it('trains several models, each with its card', async () => {
+    const a = await embedded('a', (run) =>
+      run.add('easy', 1, 'success', step()).add('easy', 2, 'failure', step()),
+    );
+    const requests: NativeTrainRequest[] = [];
+    const sweep = { tau: [0.6, 0.7], hidden: [[8], [16, 8]] };
+    const { plan, models } = await train(
+      { data: [a.folder], out: join(base, 'models'), seeds: 3, sweep },
+      (request) => {
+        requests.push(request);
+        return fakeTraining(request);
+      },
+    );
+    expect(requests[0]).to.deep.include({ seeds: 3, sweep });
+    expect(plan.models).to.equal(12);
+    expect(describePlan(plan).join('\n')).to.contain('12 models in');
+    expect(models.map(({ summary }) => summary.name)).to.deep.equal(['seed-0', 'seed-1', 'seed-2']);
+    for (const { out } of models)
+      expect(await readFile(join(out, 'README.md'), 'utf8')).to.contain('| tau |');
   });
 
   it('refuses runs of two embedders, naming both', async () => {

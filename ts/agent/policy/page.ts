@@ -8,7 +8,6 @@ import type { ProposalEvent, ProposeRequest, Proposer } from '../types.js';
 import { readInstruction } from './instruction.js';
 import { type Option, rankOptions } from './options.js';
 import { readSituation } from './situation.js';
-import { type RefittedWeights, reweigh } from './weights.js';
 
 /** How the page policy orders its candidates. */
 export interface PagePolicyOptions {
@@ -16,8 +15,6 @@ export interface PagePolicyOptions {
   order?: 'best-first' | 'sampled';
   /** Of the softmax over scores that candidates are drawn from; above 0. */
   temperature?: number;
-  /** Other weights than its own: another policy, under another name. */
-  refit?: RefittedWeights;
 }
 
 /** Draws one index by softmax(score / temperature). */
@@ -44,10 +41,9 @@ export class PagePolicy implements Proposer {
   readonly name: string;
   readonly #bestFirst: boolean;
   readonly #temperature: number;
-  readonly #refit: RefittedWeights | undefined;
 
   /** @throws BoqError BOQ_INVALID_ARGUMENT for a temperature that is not above 0. */
-  constructor({ order = 'best-first', temperature = 1, refit }: PagePolicyOptions = {}) {
+  constructor({ order = 'best-first', temperature = 1 }: PagePolicyOptions = {}) {
     if (!(temperature > 0)) {
       throw new BoqError(
         'BOQ_INVALID_ARGUMENT',
@@ -56,10 +52,8 @@ export class PagePolicy implements Proposer {
     }
     this.#bestFirst = order === 'best-first';
     this.#temperature = temperature;
-    this.#refit = refit;
     const suffix = temperature === 1 ? '' : ` T=${temperature}`;
-    const refitted = refit ? `-refit-${refit.name}` : '';
-    this.name = `${this.#bestFirst ? 'page' : 'page-sampled'}${refitted}${suffix}`;
+    this.name = `${this.#bestFirst ? 'page' : 'page-sampled'}${suffix}`;
   }
 
   async *propose(request: ProposeRequest): AsyncGenerator<ProposalEvent> {
@@ -68,8 +62,7 @@ export class PagePolicy implements Proposer {
       request.observation,
       request.history,
     );
-    const ranked = rankOptions(situation);
-    const pool = this.#refit ? reweigh(ranked, this.#refit) : ranked;
+    const pool = rankOptions(situation);
     for (let offered = 0; offered < request.n && pool.length > 0; offered++) {
       const index = offered === 0 && this.#bestFirst ? 0 : draw(pool, this.#temperature, request.random);
       const [option] = pool.splice(index, 1);
