@@ -1,4 +1,0 @@
-#!/usr/bin/env node
-import { run } from './lib/run.js';
-
-await run('explore');
