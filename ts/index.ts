@@ -180,6 +180,13 @@ export {
   stratifiedInterval,
 } from './evaluation/statistics.js';
 export type { Estimand, SelectorSummary } from './evaluation/summary.js';
+export type { TreeShape } from './evaluation/tree/branches.js';
+export {
+  defaultShape,
+  type ExploreOptions,
+  type ExploreSummary,
+  explore,
+} from './evaluation/tree/explore.js';
 export {
   type ChooseMarginOptions,
   chooseModelMargin,
@@ -187,6 +194,7 @@ export {
 } from './evaluation/validation.js';
 
 // Embedding, training, scoring
+export { type Backup, type BackupOptions, backups } from './learning/backup.js';
 export { hubCacheFolder, resolveCheckpoint } from './learning/checkpoints.js';
 export { type CachedVector, ContentCache, defaultCacheFolder } from './learning/content-cache.js';
 export {
@@ -217,6 +225,7 @@ export {
 } from './learning/embedder.js';
 export { type PullOptions, type PullPlan, type PullResult, pullCheckpoint } from './learning/hub.js';
 export { type HyperParameter, hyperParameters, type Preset, presets } from './learning/hyper-parameters.js';
+export { type LabelSummary, writeLabelFolder } from './learning/label-folder.js';
 export type { CalibrationMap, ModelConfig } from './learning/model-card.js';
 export {
   type OfflineReport,

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kMaxPixels = int64_t{1} << 30;
 constexpr int64_t kMaxSide = 65535;
+constexpr int64_t kMaxReuseMegabytes = 1 << 20;
 
 vlm::EmbedderOptions read_options(const Napi::Value& value) {
   const std::string text = read_string(value, "options");
@@ -28,6 +29,11 @@ vlm::EmbedderOptions read_options(const Napi::Value& value) {
   options.hidden_layer = view.at("hiddenLayer").as_int(-1);
   options.min_pixels = view.at("minPixels").as_int(1, kMaxPixels);
   options.max_pixels = view.at("maxPixels").as_int(options.min_pixels, kMaxPixels);
+  const JsonView reuse = view.at("reuse");
+  options.reuse.prefixes = reuse.at("prefixes").as_bool();
+  options.reuse.images = reuse.at("images").as_bool();
+  options.reuse.windows = reuse.at("windows").as_bool();
+  options.reuse.megabytes = reuse.at("megabytes").as_int(0, kMaxReuseMegabytes);
   return options;
 }
 
@@ -120,6 +126,13 @@ Napi::Value EmbedderWrap::embed(const Napi::CallbackInfo& info) {
               Napi::Object object = Napi::Object::New(env);
               object.Set("vectors", to_js(env, result.vectors));
               object.Set("tokens", to_js(env, result.tokens));
+              const vlm::ReuseCounts& counts = result.reuse;
+              object.Set("reuse", to_js(env, Json{{"tokens", counts.tokens},
+                                                  {"computedTokens", counts.computed_tokens},
+                                                  {"images", counts.images},
+                                                  {"computedImages", counts.computed_images},
+                                                  {"windows", counts.windows},
+                                                  {"computedWindows", counts.computed_windows}}));
               return object;
             });
   });

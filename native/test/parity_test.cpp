@@ -89,6 +89,7 @@ void compare_case(const vlm::Model& model, const std::string& label, const std::
   auto pack = vlm::make_pack({&sequence}, model.rules());
   CHECK(at::equal(pack.text.positions.to(at::kInt), golden.file.tensor("positions")));
   const auto cells = pack.text.image_rows;
+  const auto own_rows = pack.rows;
 
   std::map<std::string, at::Tensor> taps;
   const auto hidden = model.forward(
@@ -107,8 +108,8 @@ void compare_case(const vlm::Model& model, const std::string& label, const std::
     check_close(state, taps.at("text." + state).index_select(0, rows), golden.file.tensor(type + state),
                 is_bf16);
   }
-  const auto pooled =
-      vlm::pool(hidden, {&sequence}, vlm::Pooling::kMean, model.rules().model.image_token_id, false);
+  const auto pooled = vlm::pool(hidden, {&sequence}, own_rows, vlm::Pooling::kMean,
+                                model.rules().model.image_token_id, false);
   check_close("pooled", pooled[0], golden.file.tensor(type + "pooled"), is_bf16);
 }
 

@@ -96,6 +96,12 @@ bool VisionConfig::is_full_attention(int64_t block) const {
          fullatt_block_indexes.end();
 }
 
+int64_t VisionConfig::leading_window_blocks() const {
+  return fullatt_block_indexes.empty()
+             ? depth
+             : *std::min_element(fullatt_block_indexes.begin(), fullatt_block_indexes.end());
+}
+
 ModelConfig ModelConfig::parse(const JsonView& root) {
   const auto type = root.at("model_type").as_string();
   expect(root, type == "qwen2_5_vl", "the architecture '" + type + "' is not supported; expected qwen2_5_vl");

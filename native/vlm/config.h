@@ -33,6 +33,8 @@ struct VisionConfig {
   int64_t window_cells() const { return window_size / spatial_merge_size / patch_size; }
   int64_t patches_per_cell() const { return spatial_merge_size * spatial_merge_size; }
   bool is_full_attention(int64_t block) const;
+  /// Blocks before the first one with full attention.
+  int64_t leading_window_blocks() const;
 };
 
 struct TextConfig {

@@ -5,10 +5,13 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <vector>
 
+#include "native/core/device.h"
 #include "native/core/error.h"
+#include "native/vlm/cpu_attention.h"
 #include "native/vlm/cpu_kernels.h"
 #include "native/vlm/simd.h"
 
@@ -20,30 +23,13 @@ using c10::BFloat16;
 using simd::Floats;
 using simd::kLanes;
 
-constexpr int64_t kRows = 6;             // query rows of a register tile
-constexpr int64_t kPanel = 2 * kLanes;   // keys, or columns of the values, of a register tile
-constexpr int64_t kQueriesPerTask = 96;  // a multiple of kRows
-
+constexpr int64_t kRows = 6;            // query rows of a register tile
+constexpr int64_t kPanel = 2 * kLanes;  // keys, or columns of the values, of a register tile
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-/// Pointers and strides of one (segment, key head, block of queries).
 template <class T>
-struct Task {
-  const T* q;  // first query row of the segment, first head of the group
-  const T* k;
-  const T* v;
-  T* out;
-  int64_t q_stride, k_stride, v_stride, out_stride;
-  int64_t dim, group;
-  int64_t first_query, last_query, length;
-  bool is_causal;
-  float scale;
-};
-
-/// Scratch memory of one thread.
-struct Scratch {
-  std::vector<float> keys, values, scores, queries;
-};
+using Task = AttentionTask<T>;
+using Scratch = AttentionScratch;
 
 /// keys -> panels of 32 keys: [panel][dim][32], zero beyond the last key.
 template <class T>
@@ -56,7 +42,7 @@ BOQ_INLINE void pack_keys(const Task<T>& task, int64_t count, float* packed) {
         for (int64_t i = 0; i < task.dim; ++i) column[i * kPanel] = 0;
         continue;
       }
-      const T* row = task.k + (first + key) * task.k_stride;
+      const T* row = task.k + task.key_rows[static_cast<size_t>(first + key)] * task.k_stride;
       for (int64_t i = 0; i < task.dim; ++i) column[i * kPanel] = static_cast<float>(row[i]);
     }
     packed += task.dim * kPanel;
@@ -69,7 +55,7 @@ BOQ_INLINE void pack_values(const Task<T>& task, int64_t count, float* packed) {
   for (int64_t first = 0; first < task.dim; first += kPanel) {
     const auto here = std::min(kPanel, task.dim - first);
     for (int64_t key = 0; key < count; ++key, packed += kPanel) {
-      const T* row = task.v + key * task.v_stride + first;
+      const T* row = task.v + task.key_rows[static_cast<size_t>(key)] * task.v_stride + first;
       if (here == kPanel) {
         simd::store(packed, simd::load(row));
         simd::store(packed + kLanes, simd::load(row + kLanes));
@@ -128,7 +114,7 @@ BOQ_INLINE float exponentiate(float* scores, int64_t visible, int64_t padded) {
 
 template <class T>
 BOQ_INLINE void attend_task(const Task<T>& task, Scratch& scratch) {
-  const auto keys = task.is_causal ? task.last_query : task.length;
+  const auto keys = task.keys();
   const auto padded_keys = round_up(keys, kPanel), padded_dim = round_up(task.dim, kPanel);
   scratch.keys.resize(static_cast<size_t>(padded_keys * task.dim));
   scratch.values.resize(static_cast<size_t>(keys * padded_dim));
@@ -150,7 +136,7 @@ BOQ_INLINE void attend_task(const Task<T>& task, Scratch& scratch) {
           queries[row * task.dim + i] = row < rows ? static_cast<float>(source[i]) * task.scale : 0.0f;
         }
       }
-      const auto needed = task.is_causal ? first + rows : keys;
+      const auto needed = task.visible(first + rows - 1);
       const auto padded = round_up(needed, kPanel);
       for (int64_t key = 0; key < padded; key += kPanel) {
         multiply_tile(queries, task.dim, scratch.keys.data() + key * task.dim, task.dim, scores + key,
@@ -158,7 +144,7 @@ BOQ_INLINE void attend_task(const Task<T>& task, Scratch& scratch) {
       }
       float totals[kRows];
       for (int64_t row = 0; row < kRows; ++row) {
-        const auto visible = task.is_causal ? std::min(first + row + 1, needed) : keys;
+        const auto visible = std::min(task.visible(first + row), needed);
         totals[row] = exponentiate(scores + row * padded_keys, visible, padded);
       }
       for (int64_t column = 0; column < task.dim; column += kPanel) {
@@ -177,44 +163,87 @@ BOQ_INLINE void attend_task(const Task<T>& task, Scratch& scratch) {
 BOQ_CPU_DISPATCH void run_task(const Task<float>& task, Scratch& scratch) { attend_task(task, scratch); }
 BOQ_CPU_DISPATCH void run_task(const Task<BFloat16>& task, Scratch& scratch) { attend_task(task, scratch); }
 
+/// A block of queries of a segment, for one key head.
+struct Block {
+  size_t segment;
+  int64_t kv_head, first_query, last_query;
+};
+
+/// Packing the keys costs as much as a few dozen queries, so blocks are as large as leaves work for all
+/// threads.
+std::vector<Block> plan_blocks(const Segments& segments, int64_t kv_heads, int64_t group) {
+  constexpr int64_t kFewestRows = 192;
+  int64_t total = 0;
+  for (size_t s = 0; s < segments.size(); ++s) total += segments.length(s) * kv_heads;
+  const auto share = total / (8 * at::get_num_threads());
+  std::vector<Block> blocks;
+  for (size_t s = 0; s < segments.size(); ++s) {
+    const auto length = segments.length(s);
+    const auto wanted = std::max(share, (kFewestRows + group - 1) / group);
+    const auto parts = std::max<int64_t>(1, length / wanted);
+    const auto size = round_up((length + parts - 1) / parts, kRows);
+    for (int64_t kv_head = 0; kv_head < kv_heads; ++kv_head) {
+      // The last queries of a causal segment see most: they come first, so that threads end together.
+      for (auto first = (length - 1) / size * size; first >= 0; first -= size) {
+        blocks.push_back({s, kv_head, first, std::min(first + size, length)});
+      }
+    }
+  }
+  return blocks;
+}
+
 template <class T>
 void attend_typed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Segments& segments,
                   bool is_causal, at::Tensor& out) {
   const auto kv_heads = k.size(1), group = q.size(1) / kv_heads, dim = q.size(2);
-  struct Block {
-    int64_t segment, first_query;
-  };
-  std::vector<Block> blocks;
-  for (size_t s = 0; s < segments.size(); ++s) {
-    for (int64_t first = 0; first < segments.length(s); first += kQueriesPerTask) {
-      blocks.push_back({static_cast<int64_t>(s), first});
+  const auto blocks = plan_blocks(segments, kv_heads, group);
+  const bool has_bf16 = has_cpu_bf16() && dim % 2 == 0;
+  const auto set_up = [&](const Block& block, Task<T>& task) {
+    const auto row = segments.offsets[block.segment], length = segments.length(block.segment);
+    task.q = q.const_data_ptr<T>() + row * q.stride(0) + block.kv_head * group * dim;
+    task.k = k.const_data_ptr<T>() + block.kv_head * dim;
+    task.v = v.const_data_ptr<T>() + block.kv_head * dim;
+    task.out = out.data_ptr<T>() + row * out.stride(0) + block.kv_head * group * dim;
+    task.q_stride = q.stride(0);
+    task.k_stride = k.stride(0);
+    task.v_stride = v.stride(0);
+    task.out_stride = out.stride(0);
+    task.dim = dim;
+    task.group = group;
+    task.first_query = block.first_query;
+    task.last_query = block.last_query;
+    task.is_causal = is_causal;
+    task.scale = 1.0f / std::sqrt(static_cast<float>(dim));
+    task.key_rows.clear();
+    const auto add_rows = [&](int64_t begin, int64_t end) {
+      for (auto i = begin; i < end; ++i) task.key_rows.push_back(i);
+    };
+    if (!segments.prefixes.empty()) {
+      for (const auto& range : segments.prefixes[block.segment]) add_rows(range.begin, range.end);
     }
-  }
-  const auto tasks = static_cast<int64_t>(blocks.size()) * kv_heads;
-  // Several short segments per thread wake-up, single blocks of long ones.
-  const auto task_grain = std::clamp<int64_t>(4096 / std::max<int64_t>(1, segments.longest), 1, 64);
-  at::parallel_for(0, tasks, task_grain, [&](int64_t begin, int64_t end) {
+    task.prefix = task.keys();
+    const auto own = row + segments.key_shift;
+    add_rows(own, own + (is_causal ? block.last_query : length));
+  };
+  // Threads take the next blocks when they are done, some short ones at a time.
+  const auto count = static_cast<int64_t>(blocks.size()),
+             threads = static_cast<int64_t>(at::get_num_threads());
+  const auto at_once = std::clamp<int64_t>(count / (16 * threads), 1, 16);
+  std::atomic<int64_t> next{0};
+  at::parallel_for(0, std::min(threads, count), 1, [&](int64_t, int64_t) {
     Scratch scratch;
-    for (auto i = begin; i < end; ++i) {
-      const auto& block = blocks[static_cast<size_t>(i / kv_heads)];
-      const auto kv_head = i % kv_heads, row = segments.offsets[static_cast<size_t>(block.segment)];
-      Task<T> task;
-      task.q = q.const_data_ptr<T>() + row * q.stride(0) + kv_head * group * dim;
-      task.k = k.const_data_ptr<T>() + row * k.stride(0) + kv_head * dim;
-      task.v = v.const_data_ptr<T>() + row * v.stride(0) + kv_head * dim;
-      task.out = out.data_ptr<T>() + row * out.stride(0) + kv_head * group * dim;
-      task.q_stride = q.stride(0);
-      task.k_stride = k.stride(0);
-      task.v_stride = v.stride(0);
-      task.out_stride = out.stride(0);
-      task.dim = dim;
-      task.group = group;
-      task.length = segments.length(static_cast<size_t>(block.segment));
-      task.first_query = block.first_query;
-      task.last_query = std::min(block.first_query + kQueriesPerTask, task.length);
-      task.is_causal = is_causal;
-      task.scale = 1.0f / std::sqrt(static_cast<float>(dim));
-      run_task(task, scratch);
+    Task<T> task;
+    for (auto first = next.fetch_add(at_once); first < count; first = next.fetch_add(at_once)) {
+      for (auto i = first; i < std::min(first + at_once, count); ++i) {
+        set_up(blocks[static_cast<size_t>(i)], task);
+        if constexpr (std::is_same_v<T, BFloat16>) {
+          if (has_bf16) {
+            attend_bf16(task, scratch);
+            continue;
+          }
+        }
+        run_task(task, scratch);
+      }
     }
   });
 }
@@ -226,6 +255,8 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   const auto dim = q.size(2);
   for (const auto& x : {q, k, v}) {
     BOQ_CHECK(x.stride(2) == 1 && x.stride(1) == dim, ErrorCode::kInternal, "heads must be contiguous");
+    // The kernels gather with 32-bit offsets.
+    BOQ_CHECK(x.size(0) * x.stride(0) < int64_t{1} << 32, ErrorCode::kInternal, "too many rows at once");
   }
   auto out = at::empty({q.size(0), q.size(1) * dim}, q.options());
   if (q.scalar_type() == at::kFloat) {

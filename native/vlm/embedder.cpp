@@ -42,7 +42,8 @@ class PackedEmbedder final : public Embedder {
       : model_(std::move(model)),
         pooling_(parse_pooling(options.pooling)),
         use_l2_(options.l2),
-        hidden_layer_(options.hidden_layer) {
+        hidden_layer_(options.hidden_layer),
+        reuse_(options.reuse) {
     const auto& config = model_.rules().model;
     auto& limits = model_.rules().preprocessor;
     BOQ_CHECK(options.min_pixels >= 0 && options.max_pixels >= 0, ErrorCode::kInvalidArgument,
@@ -54,6 +55,8 @@ class PackedEmbedder final : public Embedder {
     BOQ_CHECK(hidden_layer_ >= -1 && hidden_layer_ <= config.text.num_hidden_layers,
               ErrorCode::kInvalidArgument, "hiddenLayer ", hidden_layer_,
               ": expected -1 (after the final norm) or 0 to ", config.text.num_hidden_layers);
+    BOQ_CHECK(options.reuse.megabytes >= 0, ErrorCode::kInvalidArgument,
+              "reuse.megabytes must not be negative");
     info_.width = config.text.hidden_size;
     info_.layers = config.text.num_hidden_layers;
     info_.device = model_.compute().device.str();
@@ -64,6 +67,7 @@ class PackedEmbedder final : public Embedder {
   }
 
   const EmbedderInfo& info() const override { return info_; }
+  void set_reuse(const ReuseOptions& options) override { reuse_ = Reuse(options); }
 
   EmbedResult embed(const std::vector<EmbedItem>& items, const CancelFlag& cancel) override {
     return translated("embedding", [&] {
@@ -75,6 +79,7 @@ class PackedEmbedder final : public Embedder {
  private:
   EmbedResult embed_packs(const std::vector<EmbedItem>& items, const CancelFlag& cancel) {
     EmbedResult result;
+    reuse_.counts = {};
     std::vector<Sequence> sequences;
     sequences.reserve(items.size());
     for (size_t i = 0; i < items.size(); ++i) {
@@ -87,12 +92,15 @@ class PackedEmbedder final : public Embedder {
       cancel.check();
       std::vector<const Sequence*> pack;
       for (const auto i : plan) pack.push_back(&sequences[i]);
-      const auto hidden = model_.forward(make_pack(pack, model_.rules()), hidden_layer_, cancel);
-      const auto vectors = pool(hidden, pack, pooling_, info_.image_token_id, use_l2_);
+      auto inputs = make_pack(pack, model_.rules(), &reuse_);
+      const auto rows = std::move(inputs.rows);
+      const auto hidden = model_.forward(std::move(inputs), hidden_layer_, cancel, {}, &reuse_);
+      const auto vectors = pool(hidden, pack, rows, pooling_, info_.image_token_id, use_l2_);
       for (size_t row = 0; row < plan.size(); ++row) {
         result.vectors[static_cast<int64_t>(plan[row])].copy_(vectors[static_cast<int64_t>(row)]);
       }
     }
+    result.reuse = reuse_.counts;
     return result;
   }
 
@@ -100,6 +108,7 @@ class PackedEmbedder final : public Embedder {
   Pooling pooling_;
   bool use_l2_;
   int64_t hidden_layer_;
+  Reuse reuse_;
   EmbedderInfo info_;
 };
 

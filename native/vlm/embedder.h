@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "native/core/control.h"
+#include "native/vlm/reuse.h"
 #include "native/vlm/sequence.h"
 
 namespace boq::vlm {
@@ -33,6 +34,7 @@ struct EmbedderOptions {
   /// 0: what preprocessor_config.json says.
   int64_t min_pixels = 0;
   int64_t max_pixels = 0;
+  ReuseOptions reuse;
 };
 
 struct EmbedResult {
@@ -40,6 +42,8 @@ struct EmbedResult {
   at::Tensor vectors;
   /// Tokens of each item after image expansion.
   std::vector<int32_t> tokens;
+  /// Of this call.
+  ReuseCounts reuse;
 };
 
 struct EmbedderInfo {
@@ -53,7 +57,7 @@ struct EmbedderInfo {
 };
 
 /// Not thread-safe: one embed() at a time (the device's job thread calls it). No state outlives a call but
-/// the weights and a workspace.
+/// the weights and what ReuseOptions allows to remember.
 class Embedder {
  public:
   /// Throws BOQ_FILE_NOT_FOUND, BOQ_FILE_CORRUPT, BOQ_CONFIG_INVALID, BOQ_WEIGHTS_MISSING,
@@ -67,6 +71,8 @@ class Embedder {
   /// BOQ_CONTEXT_OVERFLOW, BOQ_OUT_OF_MEMORY, BOQ_ABORTED; the embedder stays usable after each.
   virtual EmbedResult embed(const std::vector<EmbedItem>& items, const CancelFlag& cancel) = 0;
   virtual const EmbedderInfo& info() const = 0;
+  /// Forgets everything that was remembered, and remembers according to `options` from now on.
+  virtual void set_reuse(const ReuseOptions& options) = 0;
 };
 
 }  // namespace boq::vlm

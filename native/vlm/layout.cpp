@@ -19,6 +19,7 @@ WindowOrder make_window_order(Grid grid, const VisionConfig& config) {
           for (int64_t column = left; column < right; ++column) order.cells.push_back(row * columns + column);
         }
         order.window_lengths.push_back((bottom - top) * (right - left) * config.patches_per_cell());
+        order.windows.push_back({top, bottom, left, right});
       }
     }
   };

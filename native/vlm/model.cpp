@@ -55,13 +55,20 @@ Model::Model(InputRules rules, const Compute& compute, const WeightScope& scope,
   scope.expect_all_taken();
 }
 
-at::Tensor Model::forward(Pack pack, int64_t hidden_layer, const CancelFlag& cancel,
-                          const TapSink& sink) const {
+at::Tensor Model::forward(Pack pack, int64_t hidden_layer, const CancelFlag& cancel, const TapSink& sink,
+                          Reuse* reuse) const {
   if (pack.has_images()) {
-    pack.text.image_features = vision_.forward(pack.vision, cancel, sink);
+    const auto& plan = pack.vision;
+    VisionOutput output;
+    if (plan.input.images.size() > 0) {
+      output = vision_.forward(plan.input, !plan.window_keys.empty(), cancel, sink);
+    }
+    pack.text.image_features = finish_vision(plan, output, rules_.model.vision, reuse);
     tap(sink, "vision.output", pack.text.image_features);
   }
-  return text_.forward(pack.text, hidden_layer, cancel, sink);
+  auto output = text_.forward(pack.text, hidden_layer, cancel, sink);
+  for (auto& prefix : output.prefixes) reuse->prefixes.keep(std::move(prefix));
+  return output.hidden;
 }
 
 }  // namespace boq::vlm

@@ -19,9 +19,10 @@ class Model {
   const Compute& compute() const { return compute_; }
   int64_t parameter_count() const { return parameter_count_; }
 
-  /// Hidden state `hidden_layer` (see EmbedderOptions) of every token of the pack: [tokens, hidden_size].
-  at::Tensor forward(Pack pack, int64_t hidden_layer, const CancelFlag& cancel,
-                     const TapSink& sink = {}) const;
+  /// Hidden state `hidden_layer` (see EmbedderOptions) of every row of the pack: [rows, hidden_size]. Keeps
+  /// in `reuse`, which may be null, what later packs can use; it must be the one the pack was made with.
+  at::Tensor forward(Pack pack, int64_t hidden_layer, const CancelFlag& cancel, const TapSink& sink = {},
+                     Reuse* reuse = nullptr) const;
 
  private:
   Model(InputRules rules, const Compute& compute, const WeightScope& scope, const CancelFlag& cancel);

@@ -23,8 +23,10 @@ Pooling parse_pooling(const std::string& text);
 /// Throws BOQ_INVALID_ARGUMENT where the sequence has no token of the kind that is pooled.
 void check_poolable(const Sequence& sequence, size_t index, Pooling pooling, int64_t image_token_id);
 
-/// hidden [tokens, width] of packed `sequences` -> [sequences, width] float32, accumulated in float32.
-at::Tensor pool(const at::Tensor& hidden, const std::vector<const Sequence*>& sequences, Pooling pooling,
-                int64_t image_token_id, bool use_l2);
+/// hidden [rows, width] of packed `sequences`, `rows[i]` being the rows of sequence i -> [sequences, width]
+/// float32, accumulated in float32.
+at::Tensor pool(const at::Tensor& hidden, const std::vector<const Sequence*>& sequences,
+                const std::vector<std::vector<RowRange>>& rows, Pooling pooling, int64_t image_token_id,
+                bool use_l2);
 
 }  // namespace boq::vlm

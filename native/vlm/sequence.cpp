@@ -96,88 +96,100 @@ std::vector<std::vector<size_t>> plan_packs(const std::vector<Sequence>& sequenc
 
 namespace {
 
-/// An image of a pack: what to prepare and where its rows go.
+/// An image of a pack: what to resize, and what it becomes.
 struct ImageJob {
   const RgbImage* image;
-  Grid grid;
-  int64_t first_patch;
-  WindowOrder order;
+  PreparedImage prepared;
 };
 
-VisionInput make_vision_input(const std::vector<ImageJob>& jobs, const InputRules& rules) {
-  const auto& config = rules.model.vision;
-  VisionInput input;
-  for (const auto& job : jobs) {
-    input.images.add(job.grid.height * job.grid.width);
-    for (const auto length : job.order.window_lengths) input.windows.add(length);
-  }
-  const auto columns = 3 * config.patch_size * config.patch_size;
-  input.patches = at::empty({input.images.rows(), columns}, at::kFloat);
-  input.positions = at::empty({input.images.rows(), 2}, at::kFloat);
-  auto* patches = input.patches.data_ptr<float>();
-  auto* positions = input.positions.data_ptr<float>();
+void resize_images(std::vector<ImageJob>& jobs, int64_t patch) {
   at::parallel_for(0, static_cast<int64_t>(jobs.size()), 1, [&](int64_t begin, int64_t end) {
-    for (auto i = begin; i < end; ++i) {
-      const auto& job = jobs[static_cast<size_t>(i)];
-      const auto resized = resize_bicubic(
-          *job.image, {job.grid.height * config.patch_size, job.grid.width * config.patch_size});
-      write_patch_rows(resized, config, rules.normalize, job.order.cells,
-                       patches + job.first_patch * columns);
-      auto* position = positions + job.first_patch * 2;
-      for (const auto& [row, column] : patch_positions(job.grid, job.order.cells, config)) {
-        *position++ = static_cast<float>(row);
-        *position++ = static_cast<float>(column);
-      }
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      auto& prepared = jobs[i].prepared;
+      prepared.pixels =
+          resize_bicubic(*jobs[i].image, {prepared.grid.height * patch, prepared.grid.width * patch});
     }
   });
-  return input;
+}
+
+SharedText shared_text(const Sequence& sequence, int64_t image_token_id) {
+  const auto first_image = std::find(sequence.ids.begin(), sequence.ids.end(), image_token_id);
+  return {&sequence.ids, first_image - sequence.ids.begin()};
 }
 
 }  // namespace
 
-Pack make_pack(const std::vector<const Sequence*>& sequences, const InputRules& rules) {
+Pack make_pack(const std::vector<const Sequence*>& sequences, const InputRules& rules, Reuse* reuse) {
   const auto& model = rules.model;
   Pack pack;
-  for (const auto* sequence : sequences) pack.text.sequences.add(sequence->tokens());
-  const auto tokens = pack.text.sequences.rows();
-  pack.text.ids = at::empty({tokens}, at::kLong);
-  pack.text.positions = at::empty({3, tokens}, at::kFloat);
-  auto* ids = pack.text.ids.data_ptr<int64_t>();
-  auto* positions = pack.text.positions.data_ptr<float>();
+  std::vector<SharedText> texts;
+  for (const auto* sequence : sequences) texts.push_back(shared_text(*sequence, model.image_token_id));
+  auto plan = plan_sharing(texts, reuse && reuse->options.prefixes ? &reuse->prefixes : nullptr);
+  auto& text = pack.text;
+  bool has_prefixes = false;
+  for (auto& run : plan.runs) {
+    text.runs.add(run.end - run.begin);
+    has_prefixes |= !run.before.empty();
+    text.runs.prefixes.push_back(std::move(run.before));
+  }
+  if (!has_prefixes) text.runs.prefixes.clear();
+  text.runs.key_shift = plan.stored_rows;
+  text.stored = std::move(plan.stored);
+  text.stored_rows = plan.stored_rows;
+  for (const auto& wish : plan.wishes) {
+    const auto& ids = sequences[wish.sequence]->ids;
+    text.wishes.push_back(first_rows(plan.rows[wish.sequence], wish.tokens));
+    text.wished_ids.emplace_back(ids.begin(), ids.begin() + wish.tokens);
+  }
 
+  const auto tokens = text.runs.rows();
+  text.ids = at::empty({tokens}, at::kLong);
+  text.positions = at::empty({3, tokens}, at::kFloat);
+  auto* ids = text.ids.data_ptr<int64_t>();
+  auto* positions = text.positions.data_ptr<float>();
   std::vector<ImageJob> jobs;
   std::vector<int64_t> image_rows;
-  int64_t row = 0, patch = 0;
-  for (const auto* sequence : sequences) {
+  int64_t row = 0;
+  for (const auto& run : plan.runs) {
+    const auto& sequence = *sequences[run.sequence];
     const auto places =
-        token_positions(sequence->ids, sequence->grids, static_cast<int32_t>(model.image_token_id),
+        token_positions(sequence.ids, sequence.grids, static_cast<int32_t>(model.image_token_id),
                         model.vision.spatial_merge_size);
+    // Runs that share end before the first image, so a run has all images of its sequence or none.
     size_t image = 0;
-    for (size_t i = 0; i < sequence->ids.size();) {
-      if (sequence->ids[i] != model.image_token_id) {
+    for (auto i = static_cast<size_t>(run.begin); i < static_cast<size_t>(run.end);) {
+      if (sequence.ids[i] != model.image_token_id) {
         ++i;
         continue;
       }
-      const auto& grid = sequence->grids[image];
-      jobs.push_back({&sequence->item->images[image], grid, patch, make_window_order(grid, model.vision)});
+      const auto& grid = sequence.grids[image];
+      jobs.push_back({&sequence.item->images[image], {grid, make_window_order(grid, model.vision), {}}});
       // Features leave the tower in window order and belong into raster order.
-      for (const auto cell : jobs.back().order.cells)
-        image_rows.push_back(row + static_cast<int64_t>(i) + cell);
-      i += jobs.back().order.cells.size();
-      patch += grid.height * grid.width;
+      const auto& cells = jobs.back().prepared.order.cells;
+      const auto first = row + static_cast<int64_t>(i) - run.begin;
+      for (const auto cell : cells) image_rows.push_back(first + cell);
+      i += cells.size();
       ++image;
     }
-    for (size_t i = 0; i < places.size(); ++i, ++row) {
-      ids[row] = sequence->ids[i];
+    for (auto i = static_cast<size_t>(run.begin); i < static_cast<size_t>(run.end); ++i, ++row) {
+      ids[row] = sequence.ids[i];
       for (size_t axis = 0; axis < 3; ++axis) {
         positions[static_cast<int64_t>(axis) * tokens + row] = static_cast<float>(places[i][axis]);
       }
     }
   }
   if (!jobs.empty()) {
-    pack.vision = make_vision_input(jobs, rules);
-    pack.text.image_rows = at::tensor(image_rows, at::kLong);
+    resize_images(jobs, model.vision.patch_size);
+    std::vector<PreparedImage> images;
+    for (auto& job : jobs) images.push_back(std::move(job.prepared));
+    pack.vision = plan_vision(images, model.vision, rules.normalize, reuse);
+    text.image_rows = at::tensor(image_rows, at::kLong);
   }
+  if (reuse) {
+    for (const auto* sequence : sequences) reuse->counts.tokens += sequence->tokens();
+    reuse->counts.computed_tokens += tokens;
+  }
+  pack.rows = std::move(plan.rows);
   return pack;
 }
 

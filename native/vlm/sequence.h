@@ -8,7 +8,7 @@
 #include "native/vlm/image.h"
 #include "native/vlm/layout.h"
 #include "native/vlm/text.h"
-#include "native/vlm/vision.h"
+#include "native/vlm/vision_plan.h"
 
 namespace boq::vlm {
 
@@ -46,10 +46,15 @@ Sequence make_sequence(const EmbedItem& item, size_t index, const InputRules& ru
 std::vector<std::vector<size_t>> plan_packs(const std::vector<Sequence>& sequences, int64_t token_budget);
 
 struct Pack {
-  VisionInput vision;
+  VisionPlan vision;
   TextInput text;
-  bool has_images() const { return vision.images.size() > 0; }
+  /// Of each sequence: the rows of its tokens in the hidden states.
+  std::vector<std::vector<RowRange>> rows;
+  bool has_images() const { return !vision.images.empty(); }
 };
-Pack make_pack(const std::vector<const Sequence*>& sequences, const InputRules& rules);
+
+/// `reuse` may be null: then nothing is shared, and every sequence is one run.
+Pack make_pack(const std::vector<const Sequence*>& sequences, const InputRules& rules,
+               Reuse* reuse = nullptr);
 
 }  // namespace boq::vlm

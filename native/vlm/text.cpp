@@ -48,17 +48,53 @@ Rotary TextModel::make_rotary(const at::Tensor& positions) const {
   return {angles.cos().to(compute_.dtype), angles.sin().to(compute_.dtype)};
 }
 
-at::Tensor TextModel::forward(const TextInput& input, int64_t hidden_layer, const CancelFlag& cancel,
+namespace {
+
+/// The rows of `ranges`, copied.
+at::Tensor gather(const at::Tensor& rows, const std::vector<RowRange>& ranges) {
+  std::vector<at::Tensor> parts;
+  for (const auto& range : ranges) parts.push_back(rows.narrow(0, range.begin, range.size()));
+  return at::cat(parts);
+}
+
+/// Stored rows, as `part` finds them, before `computed`.
+template <class Part>
+at::Tensor with_stored(const TextInput& input, const at::Tensor& computed, Part&& part) {
+  if (input.stored.empty()) return computed;
+  std::vector<at::Tensor> parts;
+  for (const auto& match : input.stored) parts.push_back(part(*match.prefix).narrow(0, 0, match.tokens));
+  parts.push_back(computed);
+  return at::cat(parts);
+}
+
+}  // namespace
+
+TextOutput TextModel::forward(const TextInput& input, int64_t hidden_layer, const CancelFlag& cancel,
                               const TapSink& sink) const {
-  const auto heads = config_.num_attention_heads, kv_heads = config_.num_key_value_heads,
-             dim = config_.head_dim();
   const auto depth = static_cast<int64_t>(layers_.size());
   const auto last = hidden_layer < 0 ? depth : hidden_layer;
+  TextOutput output;
+  for (const auto& ids : input.wished_ids) output.prefixes.push_back({ids, {}, {}});
 
   auto x = at::embedding(embed_tokens_, input.ids.to(compute_.device));
   if (input.image_features.defined())
     x.index_copy_(0, input.image_rows.to(compute_.device), input.image_features);
   tap(sink, "text.hidden.0", x);
+  // Where everything is stored already, nothing is left to compute.
+  if (x.size(0) > 0) x = run_layers(x, input, last, output.prefixes, cancel, sink);
+  output.hidden = with_stored(input, x, [](const StoredPrefix& prefix) { return prefix.hidden; });
+  for (size_t i = 0; i < output.prefixes.size(); ++i) {
+    output.prefixes[i].hidden = gather(output.hidden, input.wishes[i]);
+  }
+  return output;
+}
+
+at::Tensor TextModel::run_layers(at::Tensor x, const TextInput& input, int64_t last,
+                                 std::vector<StoredPrefix>& prefixes, const CancelFlag& cancel,
+                                 const TapSink& sink) const {
+  const auto heads = config_.num_attention_heads, kv_heads = config_.num_key_value_heads,
+             dim = config_.head_dim();
+  const auto depth = static_cast<int64_t>(layers_.size());
   const auto rotary = make_rotary(input.positions.to(compute_.device));
   for (int64_t i = 0; i < std::min(last, depth); ++i) {
     cancel.check();
@@ -67,9 +103,14 @@ at::Tensor TextModel::forward(const TextInput& input, int64_t hidden_layer, cons
         layer.qkv(rms_norm(x, layer.input_norm, config_.rms_norm_eps)).view({-1, heads + 2 * kv_heads, dim});
     // One call rotates the heads of q and k, which lie side by side.
     rotate_heads(qkv.narrow(1, 0, heads + kv_heads), rotary);
-    const auto q = qkv.narrow(1, 0, heads), k = qkv.narrow(1, heads, kv_heads),
-               v = qkv.narrow(1, heads + kv_heads, kv_heads);
-    layer.output.add_to(x, attend(q, k, v, input.sequences, /*is_causal=*/true));
+    const auto keys_values =
+        with_stored(input, qkv.narrow(1, heads, 2 * kv_heads),
+                    [&](const StoredPrefix& prefix) { return prefix.layers[static_cast<size_t>(i)]; });
+    for (size_t wish = 0; wish < prefixes.size(); ++wish) {
+      prefixes[wish].layers.push_back(gather(keys_values, input.wishes[wish]));
+    }
+    const auto k = keys_values.narrow(1, 0, kv_heads), v = keys_values.narrow(1, kv_heads, kv_heads);
+    layer.output.add_to(x, attend(qkv.narrow(1, 0, heads), k, v, input.runs, /*is_causal=*/true));
     layer.down.add_to(x,
                       silu_mul(layer.gate_up(rms_norm(x, layer.post_attention_norm, config_.rms_norm_eps))));
     if (i + 1 < depth) tap(sink, "text.hidden." + std::to_string(i + 1), x);

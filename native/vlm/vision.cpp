@@ -58,30 +58,47 @@ at::Tensor VisionTower::embed_patches(const at::Tensor& patches) const {
   return patch_embed_(rows);
 }
 
-at::Tensor VisionTower::forward(const VisionInput& input, const CancelFlag& cancel,
-                                const TapSink& sink) const {
+void VisionTower::run_blocks(at::Tensor& x, size_t begin, size_t end, const PatchRows& rows,
+                             const Segments& images, const CancelFlag& cancel, const TapSink& sink) const {
   const auto heads = config_.num_heads, dim = config_.head_dim();
   // Angles of a patch: its row times every frequency, then its column times every frequency.
-  const auto angles = (input.positions.to(compute_.device).unsqueeze(-1) * frequencies_).flatten(1);
+  const auto angles = (rows.positions.to(compute_.device).unsqueeze(-1) * frequencies_).flatten(1);
   const Rotary rotary{angles.cos(), angles.sin()};
-
-  auto x = embed_patches(input.patches);
-  tap(sink, "vision.patch_embed", x);
-  for (size_t i = 0; i < blocks_.size(); ++i) {
+  for (auto i = begin; i < end; ++i) {
     cancel.check();
     const auto& block = blocks_[i];
     const auto qkv = block.qkv(rms_norm(x, block.norm1, kNormEps)).view({-1, 3 * heads, dim});
     rotate_heads(qkv.narrow(1, 0, 2 * heads), rotary);
     const auto q = qkv.narrow(1, 0, heads), k = qkv.narrow(1, heads, heads),
                v = qkv.narrow(1, 2 * heads, heads);
-    const auto& segments = config_.is_full_attention(static_cast<int64_t>(i)) ? input.images : input.windows;
+    const auto& segments = config_.is_full_attention(static_cast<int64_t>(i)) ? images : rows.windows;
     block.proj.add_to(x, attend(q, k, v, segments, /*is_causal=*/false));
     block.down.add_to(x, silu_mul(block.gate_up(rms_norm(x, block.norm2, kNormEps))));
     tap(sink, "vision.block." + std::to_string(i), x);
   }
+}
+
+VisionOutput VisionTower::forward(const VisionInput& input, bool with_states, const CancelFlag& cancel,
+                                  const TapSink& sink) const {
+  const auto leading = static_cast<size_t>(config_.leading_window_blocks());
+  VisionOutput output;
+  at::Tensor x;
+  if (input.patches.size(0) > 0) {
+    x = embed_patches(input.patches);
+    tap(sink, "vision.patch_embed", x);
+    run_blocks(x, 0, leading, input.computed, {}, cancel, sink);
+    if (with_states) output.window_states = input.sources.defined() ? x : x.clone();
+  }
+  if (input.sources.defined()) {
+    auto parts = input.known;
+    if (x.defined()) parts.insert(parts.begin(), x);
+    x = at::cat(parts).index_select(0, input.sources.to(compute_.device));
+  }
+  run_blocks(x, leading, blocks_.size(), input.all, input.images, cancel, sink);
   const auto cells =
       rms_norm(x, merger_norm_, kNormEps).view({-1, config_.hidden_size * config_.patches_per_cell()});
-  return merger_second_(at::gelu(merger_first_(cells)));
+  output.features = merger_second_(at::gelu(merger_first_(cells)));
+  return output;
 }
 
 }  // namespace boq::vlm

@@ -5,6 +5,8 @@ import { expect } from 'chai';
 import { isBoqError } from '../../ts/core/errors.js';
 import { type Experiment, runExperiment } from '../../ts/evaluation/experiment.js';
 import { writeTinyCheckpoint } from '../../ts/learning/tiny-checkpoint.js';
+import { confirm } from '../../ts/report/confirmation.js';
+import { loadComparisons } from '../../ts/report/load.js';
 import { writeReport } from '../../ts/report/write.js';
 
 /** The demonstration's shape, as small as it gets. */
@@ -28,7 +30,12 @@ const experiment: Experiment = {
   ],
   selectors: ['prompting', 'best-of-q', 'best-of-q@margin=auto'],
   controls: { shuffled: ['best-of-q'], constant: ['best-of-q'] },
-  references: [{ policy: 'page-sampled', temperature: 0.5 }],
+  variants: [{ name: 'monte-carlo', config: { qTarget: 'monte-carlo' }, selectors: ['best-of-q'] }],
+  references: [
+    { policy: 'page-sampled', temperature: 0.5 },
+    { policy: 'page', refit: 'filtered' },
+  ],
+  confirmation: [{ part: 'seeds', label: 'best-of-q', against: 'best-of-q, monte-carlo' }],
 };
 
 describe('a whole experiment', () => {
@@ -81,7 +88,11 @@ describe('a whole experiment', () => {
     expect(entries.get('best-of-q')!.summary.pairs).to.equal(8);
     const roles = evaluation!.entries.map((entry) => entry.role);
     expect(roles.filter((role) => role === 'control')).to.have.length(2);
-    expect(roles.filter((role) => role === 'reference')).to.have.length(1);
+    expect(roles.filter((role) => role === 'reference')).to.have.length(2);
+    expect(entries.get('best-of-q, monte-carlo')!.summary.pairs).to.equal(8);
+    expect(entries.get('prompting of page-refit-filtered')!.summary.episodes).to.equal(4);
+    const [tested] = confirm('small', await loadComparisons(runs), experiment.confirmation!);
+    expect(tested).to.include({ pairs: 8, estimand: 'unseen-seeds' });
     // A constant Q ties everywhere, and the policy's first candidate is what prompting takes.
     const constant = evaluation!.entries.find((entry) => entry.label.includes('constant'))!;
     expect(constant.summary.difference).to.equal(0);
@@ -91,7 +102,35 @@ describe('a whole experiment', () => {
   it('finds everything done the second time', async () => {
     const before = await attempts();
     const result = await runExperiment(experiment, options());
-    expect(result.runs).to.have.length(4);
+    expect(result.runs).to.have.length(6);
     expect(await attempts()).to.equal(before);
+  });
+
+  it('trains on trees, or in a loop of its own, where it is declared so', async () => {
+    const tasks = ['click-option'];
+    const { training } = experiment;
+    const config = { ...training.config, allowSingleOutcome: true };
+    const draws = [{ seed: 1, seeds: { from: 0, to: 1 } }];
+    const small: Experiment = {
+      ...experiment,
+      validation: { tasks, seeds: { from: 10_000, to: 10_000 } },
+      ...{ questions: [], variants: [], references: [], controls: { shuffled: [], constant: [] } },
+      training: {
+        ...training,
+        config,
+        tasks,
+        draws,
+        tree: { width: 2, depth: 1, rollouts: 2, irreversible: true },
+      },
+    };
+    await runExperiment(small, { ...options(), name: 'tree' });
+    expect(await readdir(join(root, 'runs', 'tree-train', 'episodes'))).to.have.length(4);
+    expect(await readdir(join(root, 'models', 'tree'))).to.include('model.safetensors');
+    const { tree: _, ...plain } = small.training;
+    const exploit = { runs: 1, selector: 'best-of-q' };
+    const looped = { ...small, training: { ...plain, loop: { explore: { runs: 1 }, cycles: 1, exploit } } };
+    await runExperiment(looped, { ...options(), name: 'looped' });
+    expect(await readdir(join(root, 'loops', 'looped', 'runs'))).to.deep.equal(['g0-1', 'g1-1']);
+    expect(await readdir(join(root, 'loops', 'looped', 'models', 'best'))).to.include('model.safetensors');
   });
 });

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { RunEmbedder, RunSource } from '../../ts/learning/embed-run.js';
-import { type EmbedRequest, type EmbedResult, requestKey } from '../../ts/learning/embedder.js';
+import { type EmbedRequest, type EmbedResult, noReuse, requestKey } from '../../ts/learning/embedder.js';
 import type { Candidate, EpisodeRecord, Outcome, StepRecord } from '../../ts/store/types.js';
 
 export const fakeWidth = 8;
@@ -40,7 +40,8 @@ export class FakeEmbedder implements RunEmbedder {
         row * fakeWidth,
       );
     });
-    return { vectors, tokens: new Int32Array(requests.length).fill(fakeWidth), cached: 0, largestImage: 1 };
+    const tokens = new Int32Array(requests.length).fill(fakeWidth);
+    return { vectors, tokens, computedTokens: tokens, cached: 0, largestImage: 1, reuse: noReuse() };
   }
 }
 

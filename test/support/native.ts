@@ -17,6 +17,7 @@ export async function tinyOptions(): Promise<NativeEmbedderOptions> {
     hiddenLayer: -1,
     minPixels: 3136,
     maxPixels: 100_352,
+    reuse: { prefixes: true, images: true, windows: true, megabytes: 64 },
   };
 }
 

@@ -100,6 +100,13 @@ describe('Budget', () => {
     expect(await play({ proposer, budget: new Budget({ maxTokens: 200 }) }).result).to.include({ steps: 2 });
   });
 
+  it('does not charge for the embedder, which runs here', () => {
+    const budget = new Budget({ maxUsd: 1, maxCalls: 1 });
+    budget.add({ purpose: 'embedder', model: 'tiny', inputTokens: 5000, outputTokens: 0 });
+    expect(budget.spent).to.deep.equal({ tokens: 0, calls: 0, usd: 0 });
+    expect(budget.exhausted()).to.equal(null);
+  });
+
   it('counts dollars by the price of the model', () => {
     const budget = new Budget({ maxUsd: 10 });
     budget.add(usage('Qwen/Qwen2.5-VL-72B-Instruct', 1_000_000, 500_000));

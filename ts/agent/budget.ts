@@ -50,8 +50,13 @@ export class Budget {
     return { tokens: this.#tokens, calls: this.#calls, usd: this.#usd };
   }
 
-  /** @throws BOQ_USAGE where dollars are limited and the model has no price */
-  add({ model, inputTokens, outputTokens }: Usage): void {
+  /**
+   * The embedder costs nothing here: it runs in this process.
+   *
+   * @throws BOQ_USAGE where dollars are limited and the model has no price
+   */
+  add({ purpose, model, inputTokens, outputTokens }: Usage): void {
+    if (purpose === 'embedder') return;
     this.#calls++;
     this.#tokens += inputTokens + outputTokens;
     const price = priceOf(model, this.#prices);

@@ -318,7 +318,8 @@ class EpisodeRun {
       return { candidates: [waiting], scores: null, selection, usage: [] };
     }
     this.#emptySteps = 0;
-    const scores = scoring ? spreadOut(await scoring.scores(), candidates) : null;
+    const scored = scoring ? await scoring.scores() : null;
+    const scores = scored ? spreadOut(scored, candidates) : null;
     clock.end('score');
     const { usage = [], ...selection } = await selector.select({
       instruction: episode.instruction,
@@ -337,7 +338,7 @@ class EpisodeRun {
           `index ${selection.index}.`,
       );
     }
-    return { candidates, scores, selection, usage };
+    return { candidates, scores, selection, usage: [...(scored?.usage ?? []), ...usage] };
   }
 
   async #ground(

@@ -119,7 +119,8 @@ export interface Localizer {
 /** Scores the candidates of one step; work starts as soon as an input is known. */
 export interface StepScoring {
   add(candidate: Candidate): void;
-  scores(): Promise<StepScores>;
+  /** `usage`: what scoring cost, recorded with the step's other costs. */
+  scores(): Promise<StepScores & { usage?: Usage[] }>;
 }
 
 /** The Q-function behind its embedder. */

@@ -17,9 +17,10 @@ import { addWindowOptions, type WindowFlags, windowOptions } from './agent-windo
 import { findCheckpoint } from './checkpoint.js';
 import { type CommandContext, integerOption, listOption, runCommand } from './command.js';
 import { demonstrationModel } from './demonstration.js';
+import { addCacheOptions, type CacheFlags, openCache } from './embedding-cache.js';
 import { addVlmOptions, budgetOf, keysOf, type VlmFlags, vlmChoice } from './vlm-options.js';
 
-interface AgentFlags extends WindowFlags, VlmFlags {
+interface AgentFlags extends WindowFlags, VlmFlags, CacheFlags {
   url?: string;
   task?: string;
   successText?: string;
@@ -96,15 +97,18 @@ export function main(argv: readonly string[]): Promise<number> {
         )
         .option('--json', 'print each step and the outcome as lines of JSON')
         .option('--quiet', 'print the outcome only');
-      addVlmOptions(addWindowOptions(command)).action(async (flags: AgentFlags) => {
+      addCacheOptions(addVlmOptions(addWindowOptions(command))).action(async (flags: AgentFlags) => {
         const { url, task, successText } = goal(flags);
         const window = await windowOptions(flags);
         const actions = actionsWith(...(flags.actions ?? []));
         const vlm = vlmChoice(flags, context);
         if (flags.dryRun) return preview({ url, task, ...window, actions, vlm }, flags, context);
+        const embedder = await checkpointFor(flags, vlm);
+        await using cache = embedder === '' ? null : await openCache(flags);
         await using models = new ModelSet({
-          embedder: await checkpointFor(flags, vlm),
+          embedder,
           device: flags.device,
+          ...(cache === null ? {} : { cache }),
         });
         const model = await openModel(models, flags, vlm, context);
         const { run, record } = await runAgent({

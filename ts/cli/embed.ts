@@ -1,14 +1,14 @@
 /** embed.js: recorded runs in, embedding folders out. */
 
-import { ContentCache, defaultCacheFolder } from '../learning/content-cache.js';
 import { type EmbedRunResult, embedRun } from '../learning/embed-run.js';
 import { Embedder, type EmbedderOptions } from '../learning/embedder.js';
 import { openRunSource } from '../learning/run-source.js';
 import { findCheckpoint } from './checkpoint.js';
 import { integerOption, runCommand } from './command.js';
+import { addCacheOptions, type CacheFlags, openCache } from './embedding-cache.js';
 import { startProgress } from './progress.js';
 
-interface EmbedFlags {
+interface EmbedFlags extends CacheFlags {
   embedder?: string;
   device: string;
   dtype: NonNullable<EmbedderOptions['dtype']>;
@@ -19,8 +19,6 @@ interface EmbedFlags {
   maxPixels?: number;
   storage: 'float32' | 'bfloat16';
   batch: number;
-  /** false for --no-cache. */
-  cache: string | false;
   json?: boolean;
 }
 
@@ -44,79 +42,73 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--max-pixels <n>', 'largest image area after scaling', integerOption(1))
         .option('--storage <type>', 'element type of the stored rows: float32 or bfloat16', 'float32')
         .option('--batch <n>', 'sequences in one native call', integerOption(1), 128)
-        .option(
-          '--cache <folder>',
-          'where embeddings of earlier commands are kept by content',
-          defaultCacheFolder(),
-        )
-        .option('--no-cache', 'compute everything anew')
-        .option('--json', 'print the results as JSON')
-        .action(async (runs: string[], flags: EmbedFlags) => {
-          const sources = await Promise.all(runs.map(openRunSource));
-          const path = await findCheckpoint(flags.embedder);
-          await using cache = flags.cache === false ? null : await ContentCache.open(flags.cache);
-          await using embedder = await Embedder.load({
-            path,
-            ...(cache === null ? {} : { cache }),
-            device: flags.device,
-            dtype: flags.dtype,
-            pooling: flags.pooling,
-            l2: flags.l2 ?? false,
-            hiddenLayer: flags.hiddenLayer,
-            ...(flags.minPixels === undefined ? {} : { minPixels: flags.minPixels }),
-            ...(flags.maxPixels === undefined ? {} : { maxPixels: flags.maxPixels }),
-          });
-          const { info, fingerprint } = embedder;
-          say(
-            `Embedder ${path}: width ${info.width}, ${info.dtype} on ${info.device}, fingerprint ${fingerprint}.`,
-          );
-          const results: EmbedRunResult[] = [];
-          for (const source of sources) {
-            const bar = startProgress(`Embedding ${source.folder.split('/').at(-1)}`, 0);
-            try {
-              const result = await embedRun(source, embedder, {
-                storage: flags.storage,
-                batchSize: flags.batch,
-                signal,
-                onProgress: ({ steps, totalSteps, embedded, cached, reused, embeddedPerSecond }) => {
-                  bar.setTotal(totalSteps);
-                  bar.update(
-                    steps,
-                    `${embedded} embedded, ${cached} cached, ${reused} repeated, ${Math.round(embeddedPerSecond)}/s`,
-                  );
-                },
-              });
-              results.push(result);
-            } finally {
-              bar.stop();
-            }
-          }
-          for (const result of results) {
-            const { manifest, seconds, folder, changed } = result;
-            if (flags.json) {
-              print(
-                JSON.stringify({
-                  folder,
-                  changed,
-                  seconds,
-                  embedded: result.embedded,
-                  cached: result.cached,
-                  reused: result.reused,
-                  manifest,
-                }),
-              );
-              continue;
-            }
-            const { state, action, task } = manifest.streams;
-            say(
-              changed
-                ? `${manifest.episodes} episodes: ${state.rows} states, ${action.rows} actions, ${task.rows} tasks; ` +
-                    `${result.embedded} embedded and ${result.cached} from the cache in ${seconds.toFixed(1)} s.`
-                : 'Embedded already.',
-            );
-            print(folder);
-          }
+        .option('--json', 'print the results as JSON');
+      addCacheOptions(command).action(async (runs: string[], flags: EmbedFlags) => {
+        const sources = await Promise.all(runs.map(openRunSource));
+        const path = await findCheckpoint(flags.embedder);
+        await using cache = await openCache(flags);
+        await using embedder = await Embedder.load({
+          path,
+          ...(cache === null ? {} : { cache }),
+          device: flags.device,
+          dtype: flags.dtype,
+          pooling: flags.pooling,
+          l2: flags.l2 ?? false,
+          hiddenLayer: flags.hiddenLayer,
+          ...(flags.minPixels === undefined ? {} : { minPixels: flags.minPixels }),
+          ...(flags.maxPixels === undefined ? {} : { maxPixels: flags.maxPixels }),
         });
+        const { info, fingerprint } = embedder;
+        say(
+          `Embedder ${path}: width ${info.width}, ${info.dtype} on ${info.device}, fingerprint ${fingerprint}.`,
+        );
+        const results: EmbedRunResult[] = [];
+        for (const source of sources) {
+          const bar = startProgress(`Embedding ${source.folder.split('/').at(-1)}`, 0);
+          try {
+            const result = await embedRun(source, embedder, {
+              storage: flags.storage,
+              batchSize: flags.batch,
+              signal,
+              onProgress: ({ steps, totalSteps, embedded, cached, reused, embeddedPerSecond }) => {
+                bar.setTotal(totalSteps);
+                bar.update(
+                  steps,
+                  `${embedded} embedded, ${cached} cached, ${reused} repeated, ${Math.round(embeddedPerSecond)}/s`,
+                );
+              },
+            });
+            results.push(result);
+          } finally {
+            bar.stop();
+          }
+        }
+        for (const result of results) {
+          const { manifest, seconds, folder, changed } = result;
+          if (flags.json) {
+            print(
+              JSON.stringify({
+                folder,
+                changed,
+                seconds,
+                embedded: result.embedded,
+                cached: result.cached,
+                reused: result.reused,
+                manifest,
+              }),
+            );
+            continue;
+          }
+          const { state, action, task } = manifest.streams;
+          say(
+            changed
+              ? `${manifest.episodes} episodes: ${state.rows} states, ${action.rows} actions, ${task.rows} tasks; ` +
+                  `${result.embedded} embedded and ${result.cached} from the cache in ${seconds.toFixed(1)} s.`
+              : 'Embedded already.',
+          );
+          print(folder);
+        }
+      });
     },
     argv,
   );

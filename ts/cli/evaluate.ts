@@ -8,11 +8,12 @@ import type { SeedRange } from '../evaluation/stage.js';
 import type { Estimand } from '../evaluation/summary.js';
 import { findCheckpoint } from './checkpoint.js';
 import { integerOption, listOption, rangeOption, runCommand } from './command.js';
+import { addCacheOptions, type CacheFlags, openCache } from './embedding-cache.js';
 import { addEpisodeOptions, type EpisodeFlags, episodeOptions, reportFaults } from './episode-options.js';
 import { stageBars } from './progress.js';
 import { budgetOf, reportBudget, withinBudget } from './vlm-options.js';
 
-interface EvaluateFlags extends EpisodeFlags {
+interface EvaluateFlags extends EpisodeFlags, CacheFlags {
   selectors: string[];
   model: string[];
   control: { name: string; path: string | null }[];
@@ -33,7 +34,7 @@ export function main(argv: readonly string[]): Promise<number> {
     'Plays the same tasks and seeds with several selectors and compares them: results.json, and one row an episode ' +
       'in results.csv. Run again with the same options, it goes on where it stopped.',
     (command, context) => {
-      addEpisodeOptions(command)
+      addCacheOptions(addEpisodeOptions(command))
         .requiredOption(
           '--selectors <names>',
           'e.g. prompting,random,best-of-q,best-of-q@margin=auto',
@@ -71,7 +72,13 @@ export function main(argv: readonly string[]): Promise<number> {
           const episodes = episodeOptions(flags, context);
           const budget = budgetOf(flags, episodes.vlm);
           const bars = stageBars(flags.quiet ?? false);
-          await using models = new ModelSet({ embedder: await checkpointFor(flags), device: flags.device });
+          const embedder = await checkpointFor(flags);
+          await using cache = embedder === '' ? null : await openCache(flags);
+          await using models = new ModelSet({
+            embedder,
+            device: flags.device,
+            ...(cache === null ? {} : { cache }),
+          });
           try {
             const { run, results, faults, seconds } = await evaluate({
               ...episodes,

@@ -1,7 +1,9 @@
 /** What demo.js and study.js share: an experiment with progress bars, its tables and its report. */
 import { join } from 'node:path';
 import { type Experiment, runExperiment } from '../evaluation/experiment.js';
-import { comparisonTable } from '../report/terminal.js';
+import { confirm } from '../report/confirmation.js';
+import { loadComparisons } from '../report/load.js';
+import { comparisonTable, confirmationTable } from '../report/terminal.js';
 import { writeReport } from '../report/write.js';
 import { findCheckpoint } from './checkpoint.js';
 import type { CommandContext } from './command.js';
@@ -51,6 +53,11 @@ export async function conduct(
   const color = process.stdout.hasColors?.() ?? false;
   for (const evaluation of report.data.evaluations) {
     context.print(`\n${comparisonTable(evaluation, { color })}`);
+  }
+  if (experiment.confirmation) {
+    const tested = confirm(name, await loadComparisons(runs), experiment.confirmation);
+    context.print(`\nDeclared before these seeds were played, ${tested.length} comparisons:`);
+    context.print(confirmationTable(tested));
   }
   context.say(`\n${((performance.now() - started) / 60_000).toFixed(1)} minutes. The report:`);
   context.print(report.path);

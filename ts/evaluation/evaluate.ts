@@ -60,6 +60,8 @@ export interface EvaluateOptions extends EpisodeOptions {
 export interface EvaluatedWith extends OpenModel {
   /** Why this model should gain nothing; null for the method itself. */
   control: string | null;
+  /** What sets it apart from the method's usual training; named in the label of its entries. */
+  variant?: string;
   /** What a margin `auto` stands for with this model. Default: chosen for it on validation seeds. */
   margin?: number;
 }
@@ -171,7 +173,7 @@ class Evaluation {
       for (const model of this.#models) {
         const chosenMargin = isAuto ? await this.#margin(run, source, model, spec) : null;
         const method = chosenMargin === null ? this.#method(spec) : methodWithMargin(spec, chosenMargin);
-        const label = model.control === null ? text : `${text} (${model.control})`;
+        const label = labelOf(text, model);
         const entry = { label, selector: method.name, generation: model.id, chosenMargin };
         contestants.push({ entry, method, model });
       }
@@ -274,6 +276,11 @@ class Evaluation {
     );
     return seen ? 'unseen-seeds' : 'unseen-tasks';
   }
+}
+
+function labelOf(text: string, { variant, control }: EvaluatedWith): string {
+  const named = variant === undefined ? text : `${text}, ${variant}`;
+  return control === null ? named : `${named} (${control})`;
 }
 
 function parseEntry(

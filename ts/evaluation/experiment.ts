@@ -3,8 +3,9 @@
  * stage is the stage of that name with a folder of its own; what is complete is left as it is, so an experiment that
  * was interrupted goes on where it stopped.
  */
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Proposer } from '../agent/types.js';
 import { BoqError } from '../core/errors.js';
 import { embedRun } from '../learning/embed-run.js';
 import { Embedder } from '../learning/embedder.js';
@@ -12,18 +13,47 @@ import type { ModelConfig } from '../learning/model-card.js';
 import { openRunSource } from '../learning/run-source.js';
 import { train } from '../learning/train.js';
 import type { NativeTrainConfig } from '../native/surface.js';
+import { openRun } from '../store/run.js';
+import { openBenchmark } from './benchmarks/registry.js';
 import { collect } from './collect.js';
 import { type EvaluatedWith, evaluate } from './evaluate.js';
+import { type LoopPlan, paperLoop, runLoop } from './loop/iterate.js';
+import { RealStages } from './loop/stages.js';
 import { keptMargin } from './margin.js';
 import { constantModel, ModelSet } from './models.js';
+import { type RefitMethod, refitPolicy } from './refit.js';
 import type { PlanFault, PlanProgress } from './runner.js';
 import type { SeedRange } from './stage.js';
+import type { TreeShape } from './tree/branches.js';
+import { explore } from './tree/explore.js';
 import type { ValidationOptions } from './validation.js';
 
 /** A policy, and its temperature where it samples. */
 export interface PolicyChoice {
   policy: string;
   temperature?: number;
+}
+
+/** A training that differs in settings alone. */
+export interface Variant {
+  /** Goes into folders and labels. */
+  name: string;
+  config: NativeTrainConfig;
+  selectors: readonly string[];
+}
+
+/** A policy to stand beside the method. */
+export interface Reference extends PolicyChoice {
+  /** The page policy's weights fitted to the first training's episodes. */
+  refit?: RefitMethod;
+}
+
+/** One difference that is tested. Labels are those of the results, e.g. `best-of-q, monte-carlo`. */
+export interface Comparison {
+  /** Part of a question. */
+  part: string;
+  label: string;
+  against: string;
 }
 
 /** What is done, declared; the same declaration gives the same figures. */
@@ -38,6 +68,12 @@ export interface Experiment extends PolicyChoice {
     selector: string;
     /** One entry an independent training: episode seeds, and the seed of its draws and its networks. */
     draws: readonly { seed: number; seeds: SeedRange }[];
+    /** Whose episodes; default the policy that is measured. */
+    policy?: PolicyChoice;
+    /** Collects by tree exploration instead of `selector` and `repeats`. */
+    tree?: Partial<TreeShape>;
+    /** Collects in a self-improving loop: `selector` explores, each run takes the draw's seeds and those that follow. */
+    loop?: { explore: { runs: number }; cycles: number; exploit: { runs: number; selector: string } };
     /** Hyper-parameters that differ from the default preset. */
     config?: NativeTrainConfig;
   };
@@ -53,8 +89,15 @@ export interface Experiment extends PolicyChoice {
    * An empty list leaves that control out.
    */
   controls: { shuffled: readonly string[]; constant: readonly string[] };
+  /** Other trainings on the same episodes, each measured with selectors of its own. */
+  variants?: readonly Variant[];
   /** Other policies measured beside, by plain prompting. */
-  references: readonly PolicyChoice[];
+  references: readonly Reference[];
+  /**
+   * What the experiment is to show, written down before its questions are played: one comparison an entry, corrected
+   * together by Holm's procedure. Everything else that it prints is exploration.
+   */
+  confirmation?: readonly Comparison[];
 }
 
 /** Where an experiment lies and what it runs on; none of it changes its figures. */
@@ -116,6 +159,14 @@ class MissingEpisodes extends Error {
   }
 }
 
+/** Folders of one training. */
+interface Training {
+  run: string;
+  model: string;
+  control: string;
+  variants: string[];
+}
+
 class Conductor {
   readonly #experiment: Experiment;
   readonly #options: ExperimentOptions;
@@ -126,25 +177,34 @@ class Conductor {
   }
 
   async conduct(): Promise<string[]> {
-    const { draws } = this.#experiment.training;
-    const trainings: { model: string; control: string }[] = [];
+    const { training } = this.#experiment;
+    const { draws } = training;
+    const trainings: Training[] = [];
     for (const [index, { seed, seeds }] of draws.entries()) {
       const suffix = draws.length > 1 ? `-${index + 1}` : '';
       const run = this.#path('runs', `-train${suffix}`);
       const model = this.#path('models', `${suffix}`);
       const control = this.#path('runs', `-shuffled${suffix}`);
-      await this.#collect(run, seed, seeds);
-      const data = await this.#embed(run);
-      await this.#train(model, data, { seed });
+      const looped = training.loop ? await this.#loop(training.loop, suffix, seed, seeds) : null;
+      if (!looped) await this.#collect(run, seed, seeds);
+      const data = looped ? looped.runs : [run];
+      for (const one of data) await this.#embed(one);
+      if (!looped) await this.#train(model, data, { seed });
       if (this.#experiment.controls.shuffled.length > 0) {
         await this.#train(control, data, { seed, shuffleRewards: true });
       }
-      trainings.push({ model, control });
+      const variants: string[] = [];
+      for (const { name, config } of this.#experiment.variants ?? []) {
+        const folder = this.#path('models', `-${name}${suffix}`);
+        await this.#train(folder, data, { ...config, seed });
+        variants.push(folder);
+      }
+      trainings.push({ run: data[0]!, model: looped?.best ?? model, control, variants });
     }
     return this.#evaluateAll(trainings);
   }
 
-  async #evaluateAll(trainings: readonly { model: string; control: string }[]): Promise<string[]> {
+  async #evaluateAll(trainings: readonly Training[]): Promise<string[]> {
     const { questions, selectors, controls, references, policy, temperature } = this.#experiment;
     const { embedder, device } = this.#options;
     await using set = new ModelSet({ embedder, ...(device === undefined ? {} : { device }) });
@@ -154,6 +214,13 @@ class Conductor {
       models.push({ ...(await set.open(model)), control: null });
       if (controls.shuffled.length === 0) continue;
       shuffled.push({ ...(await set.open(control)), control: 'shuffled rewards' });
+    }
+    const variants: { variant: Variant; models: EvaluatedWith[] }[] = [];
+    for (const [index, variant] of (this.#experiment.variants ?? []).entries()) {
+      const own: EvaluatedWith[] = [];
+      for (const training of trainings)
+        own.push({ ...(await set.open(training.variants[index]!)), control: null, variant: variant.name });
+      variants.push({ variant, models: own });
     }
     const constant = { ...constantModel(models[0]?.trainingTasks ?? []), control: 'constant' };
     const own: PolicyChoice = { policy, ...(temperature === undefined ? {} : { temperature }) };
@@ -169,12 +236,24 @@ class Conductor {
         if (chosen.length > 0)
           runs.push(await this.#evaluate(`${part}-${kind}`, question, own, chosen, control));
       }
+      for (const one of variants) {
+        const { name, selectors: chosen } = one.variant;
+        runs.push(await this.#evaluate(`${part}-${name}`, question, own, chosen, one.models));
+      }
       for (const [index, reference] of references.entries()) {
         const name = `${part}-reference${references.length > 1 ? `-${index + 1}` : ''}`;
-        runs.push(await this.#evaluate(name, question, reference, ['prompting'], []));
+        const asked = await this.#referencePolicy(reference, trainings[0]!.run);
+        runs.push(await this.#evaluate(name, question, asked, ['prompting'], []));
       }
     }
     return runs;
+  }
+
+  async #referencePolicy(
+    { refit, ...choice }: Reference,
+    run: string,
+  ): Promise<{ policy: string | Proposer; temperature?: number }> {
+    return refit === undefined ? choice : { policy: await refitPolicy(await openRun(run), refit) };
   }
 
   /**
@@ -186,12 +265,70 @@ class Conductor {
     if (margin !== null) control.margin = margin;
   }
 
+  /** A loop of its own for one draw: its runs, and the model that was best on validation seeds. */
+  async #loop(
+    loop: NonNullable<Experiment['training']['loop']>,
+    suffix: string,
+    seed: number,
+    seeds: SeedRange,
+  ): Promise<{ runs: string[]; best: string | null }> {
+    const { training, benchmark, n, validation } = this.#experiment;
+    const { embedder, workers, device, signal, onProgress } = this.#options;
+    const resolve = (tasks: readonly string[]): string[] => openBenchmark(benchmark).resolveTasks(tasks);
+    const plan: LoopPlan = {
+      ...paperLoop,
+      ...this.#collector,
+      ...{ benchmark, n: [n], seeds, seed },
+      tasks: resolve(training.tasks),
+      repeats: training.repeats,
+      explore: { runs: loop.explore.runs, selector: training.selector },
+      cycles: loop.cycles,
+      exploit: { ...loop.exploit },
+      config: { ...training.config },
+      validation: { tasks: resolve(validation.tasks), seeds: validation.seeds, repeats: 1 },
+    };
+    const out = join(this.#options.root ?? '.', 'loops', `${this.#options.name}${suffix}`);
+    await using stages = new RealStages(plan, {
+      embedder,
+      ...(workers === undefined ? {} : { workers }),
+      ...(device === undefined ? {} : { device }),
+      ...(signal ? { signal } : {}),
+    });
+    const { best, faults } = await runLoop(
+      {
+        ...{ plan, out },
+        ...(signal ? { signal } : {}),
+        onProgress: ({ stage, done, total, note }) =>
+          onProgress?.({ stage: `loop${suffix} ${stage}`, done, total, note }),
+      },
+      stages,
+    );
+    if (faults.length > 0) throw new MissingEpisodes(faults);
+    const runs = (await readdir(join(out, 'runs'))).sort();
+    return { runs: runs.map((run) => join(out, 'runs', run)), best };
+  }
+
+  get #collector(): PolicyChoice {
+    const { training, policy, temperature } = this.#experiment;
+    return training.policy ?? { policy, ...(temperature === undefined ? {} : { temperature }) };
+  }
+
   async #collect(out: string, seed: number, seeds: SeedRange): Promise<void> {
-    const { training, benchmark, n, policy, temperature } = this.#experiment;
+    const { training, benchmark, n } = this.#experiment;
+    const { tasks } = training;
+    if (training.tree) {
+      const { faults } = await explore({
+        ...{ benchmark, n, seed, seeds, out, tasks },
+        ...this.#collector,
+        shape: training.tree,
+        ...this.#playing('explore', out),
+      });
+      if (faults.length > 0) throw new MissingEpisodes(faults);
+      return;
+    }
     const { faults } = await collect({
-      ...{ benchmark, n, policy, seed, seeds, out },
-      ...(temperature === undefined ? {} : { temperature }),
-      tasks: training.tasks,
+      ...{ benchmark, n, seed, seeds, out, tasks },
+      ...this.#collector,
       repeats: training.repeats,
       selector: training.selector,
       ...this.#playing('collect', out),
@@ -199,23 +336,21 @@ class Conductor {
     if (faults.length > 0) throw new MissingEpisodes(faults);
   }
 
-  /** The embedding folder of a run. */
-  async #embed(run: string): Promise<string> {
+  async #embed(run: string): Promise<void> {
     const { embedder: path, device, signal } = this.#options;
     await using embedder = await Embedder.load({ path, ...(device === undefined ? {} : { device }) });
-    const { folder } = await embedRun(await openRunSource(run), embedder, {
+    await embedRun(await openRunSource(run), embedder, {
       ...(signal ? { signal } : {}),
       onProgress: ({ steps, totalSteps, embeddedPerSecond }) =>
         this.#tell('embed', run, steps, totalSteps, `${Math.round(embeddedPerSecond)} rows/s`),
     });
-    return folder;
   }
 
-  async #train(out: string, data: string, config: NativeTrainConfig): Promise<void> {
+  async #train(out: string, data: readonly string[], config: NativeTrainConfig): Promise<void> {
     if (await isTrained(out)) return;
     const { signal, device } = this.#options;
     const { summary } = await train({
-      data: [data],
+      data,
       out,
       config: { ...this.#experiment.training.config, ...config },
       resume: true,
@@ -229,7 +364,7 @@ class Conductor {
   async #evaluate(
     part: string,
     { tasks, seeds }: { tasks: readonly string[]; seeds: SeedRange },
-    policy: PolicyChoice,
+    policy: { policy: string | Proposer; temperature?: number },
     selectors: readonly string[],
     models: readonly EvaluatedWith[],
   ): Promise<string> {

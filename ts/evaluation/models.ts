@@ -3,6 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Critic } from '../agent/types.js';
 import { BoqError } from '../core/errors.js';
+import type { ContentCache } from '../learning/content-cache.js';
 import { ConstantCritic, QCritic } from '../learning/critic.js';
 import { readManifest } from '../learning/embed-run.js';
 import { Embedder, type EmbedderOptions } from '../learning/embedder.js';
@@ -28,6 +29,8 @@ export interface ModelSetOptions {
   /** Checkpoint folder of the embedder that the models were trained on. */
   embedder: string;
   device?: string;
+  /** Embeddings of earlier commands; stays the caller's to close. */
+  cache?: ContentCache;
 }
 
 /** Models that share one embedder. Release with `dispose()` or `await using`. */
@@ -70,6 +73,7 @@ export class ModelSet implements AsyncDisposable {
     this.#embedder = await Embedder.load({
       path: this.#options.embedder,
       device: this.#options.device ?? 'auto',
+      ...(this.#options.cache === undefined ? {} : { cache: this.#options.cache }),
       ...{ pooling, l2, hiddenLayer, minPixels, maxPixels, dtype },
     });
     return this.#embedder;

@@ -4,7 +4,7 @@
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { BoqError } from '../core/errors.js';
 
 /** The folder in which Hugging Face libraries keep their repositories, by the variables they all honour. */
@@ -43,6 +43,12 @@ export async function resolveCheckpoint(name: string, env: NodeJS.ProcessEnv = p
     `${name} is neither a folder nor in the Hugging Face cache (${hubCacheFolder(env)}); ` +
       `fetch it with: node scripts/pull.js ${name}`,
   );
+}
+
+/** What a checkpoint is called in records: the id of a snapshot in the Hugging Face cache, else the folder's name. */
+export function checkpointName(folder: string): string {
+  const repository = /models--([^/]+)--([^/]+)\/snapshots\/[^/]+\/?$/.exec(folder);
+  return repository ? `${repository[1]}/${repository[2]}` : basename(folder);
 }
 
 async function isFile(path: string): Promise<boolean> {

@@ -4,9 +4,10 @@
  */
 import { BoqError } from '../core/errors.js';
 import type { NativeScoreBatch, NativeScores } from '../native/surface.js';
-import type { Action, StepScores } from '../store/types.js';
+import type { Action, StepScores, Usage } from '../store/types.js';
+import { checkpointName } from './checkpoints.js';
 import { contentKey } from './key-table.js';
-import { type BatchEmbedder, MicroBatcher } from './micro-batcher.js';
+import { type BatchEmbedder, type BatchedVector, MicroBatcher } from './micro-batcher.js';
 import type { CalibrationMap } from './model-card.js';
 import { requireSameFingerprint } from './profile.js';
 import { actionPrompt, type PastStep, statePrompt, taskPrompt } from './templates.js';
@@ -30,7 +31,8 @@ export interface CriticCandidate {
 /** The scoring of one step. `scores()` covers the candidates added so far, in their order. */
 export interface CriticStep {
   add(candidate: CriticCandidate): void;
-  scores(): Promise<StepScores>;
+  /** `usage`: what the embedder computed for this step; nothing where every content was known. */
+  scores(): Promise<StepScores & { usage?: Usage[] }>;
 }
 
 /** What the critic needs of an embedder. */
@@ -52,6 +54,7 @@ export class QCritic {
   readonly #batcher: MicroBatcher;
   /** The chance of success that a Q stands for; absent where the model was not calibrated. */
   readonly chance?: (q: number) => number;
+  readonly #embedderName: string;
 
   /**
    * @param model names the scorer in messages: its folder.
@@ -71,6 +74,7 @@ export class QCritic {
     this.#scorer = scorer;
     this.#batcher = new MicroBatcher(embedder);
     if (calibration && calibration.q.length > 0) this.chance = (q) => interpolate(calibration, q);
+    this.#embedderName = checkpointName(embedder.path);
   }
 
   /** Embedding requests, answers from memory, and native calls so far. */
@@ -81,35 +85,42 @@ export class QCritic {
   begin({ instruction, history, screenshot, signal }: CriticState): CriticStep {
     const state = this.#start({ prompt: statePrompt({ instruction, history }), images: [screenshot.bytes] });
     const task = this.#start({ prompt: taskPrompt(instruction) });
-    const actions: { key: string; vector: Promise<Float32Array> }[] = [];
+    const actions: { key: string; answer: Promise<BatchedVector> }[] = [];
     return {
       add: (candidate) => {
         const prompt = actionPrompt(candidate);
         const key = Buffer.from(contentKey(JSON.stringify(prompt))).toString('latin1');
-        actions.push({ key, vector: this.#start({ prompt }) });
+        actions.push({ key, answer: this.#start({ prompt }) });
       },
       scores: async () => {
-        const [stateRow, taskRow, ...actionRows] = await Promise.all([
+        const [ofState, ofTask, ...ofActions] = await Promise.all([
           state,
           task,
-          ...actions.map(({ vector }) => vector),
+          ...actions.map(({ answer }) => answer),
         ]);
         if (signal?.aborted) throw new BoqError('BOQ_ABORTED', 'scoring was aborted by its caller');
-        return this.#score(
-          stateRow,
-          taskRow,
-          actionRows,
+        const scores = await this.#score(
+          ofState.vector,
+          ofTask.vector,
+          ofActions.map(({ vector }) => vector),
           actions.map(({ key }) => key),
         );
+        const all = [ofState, ofTask, ...ofActions];
+        return { ...scores, usage: this.#usage(all.reduce((sum, one) => sum + one.computedTokens, 0)) };
       },
     };
   }
 
   /** Work that may end before anybody waits for it; a failure reaches whoever asks for the scores. */
-  #start(request: Parameters<MicroBatcher['embed']>[0]): Promise<Float32Array> {
-    const vector = this.#batcher.embed(request);
-    vector.catch(() => undefined);
-    return vector;
+  #start(request: Parameters<MicroBatcher['embed']>[0]): Promise<BatchedVector> {
+    const answer = this.#batcher.embed(request);
+    answer.catch(() => undefined);
+    return answer;
+  }
+
+  #usage(inputTokens: number): Usage[] {
+    if (inputTokens === 0) return [];
+    return [{ purpose: 'embedder', model: this.#embedderName, inputTokens, outputTokens: 0 }];
   }
 
   /** Equal candidates are scored once, so that rounding cannot tell them apart. */

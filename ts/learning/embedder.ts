@@ -10,6 +10,8 @@ import type {
   NativeEmbedItem,
   NativeEmbedResult,
   NativeImage,
+  NativeReuseCounts,
+  NativeReuseOptions,
 } from '../native/surface.js';
 import type { ContentCache } from './content-cache.js';
 import { decodeImage } from './images.js';
@@ -36,7 +38,21 @@ export interface EmbedderOptions {
   maxPixels?: number;
   /** Looked up before anything is computed; stays the caller's to close. */
   cache?: ContentCache;
+  /** What may be remembered to do less work; all of it by default, in 512 MiB. Results differ by rounding alone. */
+  reuse?: Partial<NativeReuseOptions>;
 }
+
+const defaultReuse: NativeReuseOptions = { prefixes: true, images: true, windows: true, megabytes: 512 };
+
+/** Counts of a call that computed nothing. */
+export const noReuse = (): NativeReuseCounts => ({
+  tokens: 0,
+  computedTokens: 0,
+  images: 0,
+  computedImages: 0,
+  windows: 0,
+  computedWindows: 0,
+});
 
 /** PNG, JPEG or WebP bytes, or RGB pixels. */
 export type ImageInput = Uint8Array | NativeImage;
@@ -52,6 +68,8 @@ export interface EmbedRequest {
 export interface EmbedResult extends NativeEmbedResult {
   /** Requests that the cache answered. */
   cached: number;
+  /** Tokens of each request that went through the forward pass: 0 where the cache answered. */
+  computedTokens: Int32Array;
   /** Bytes of the largest decoded image of this call. */
   largestImage: number;
 }
@@ -87,6 +105,7 @@ export class Embedder implements AsyncDisposable {
   readonly #native: ForwardPass;
   readonly #tokenizer: PromptTokenizer;
   readonly #cache: ContentCache | undefined;
+  readonly #reused = noReuse();
 
   private constructor(
     path: string,
@@ -131,6 +150,7 @@ export class Embedder implements AsyncDisposable {
         device: options.device ?? 'auto',
         dtype: options.dtype ?? 'auto',
         ...settings,
+        reuse: { ...defaultReuse, ...options.reuse },
       }),
     ]);
     const dtype = native.info.dtype === 'bfloat16' ? 'bfloat16' : 'float32';
@@ -148,6 +168,11 @@ export class Embedder implements AsyncDisposable {
     return this.info.width;
   }
 
+  /** What the forward pass was asked for and what it computed, since loading. */
+  get reuse(): Readonly<NativeReuseCounts> {
+    return this.#reused;
+  }
+
   /**
    * Embeds a batch of any mix of lengths and images, in order. Calls may overlap: tokens and pixels of one are made
    * while another is being embedded.
@@ -158,6 +183,7 @@ export class Embedder implements AsyncDisposable {
   async embed(requests: readonly EmbedRequest[], signal?: AbortSignal): Promise<EmbedResult> {
     const vectors = new Float32Array(requests.length * this.width);
     const tokens = new Int32Array(requests.length);
+    const computedTokens = new Int32Array(requests.length);
     const keys = this.#cache === undefined ? [] : requests.map(requestKey);
     const missing: number[] = [];
     requests.forEach((_, index) => {
@@ -167,19 +193,26 @@ export class Embedder implements AsyncDisposable {
         tokens[index] = known.tokens;
       } else missing.push(index);
     });
-    if (missing.length === 0) return { vectors, tokens, cached: requests.length, largestImage: 0 };
+    if (missing.length === 0) {
+      return { vectors, tokens, computedTokens, cached: requests.length, largestImage: 0, reuse: noReuse() };
+    }
     const items = await Promise.all(missing.map((index) => this.#prepare(requests[index] as EmbedRequest)));
     const computed = await this.#native.embed(items, { signal });
+    const { reuse } = computed;
+    for (const name of Object.keys(this.#reused) as (keyof NativeReuseCounts)[])
+      this.#reused[name] += reuse[name];
     const rows = missing.map((index, row) => {
       const vector = computed.vectors.subarray(row * this.width, (row + 1) * this.width);
       const count = computed.tokens[row] as number;
       vectors.set(vector, index * this.width);
       tokens[index] = count;
+      computedTokens[index] = count;
       return { key: keys[index] as Uint8Array, vector, tokens: count };
     });
     await this.#cache?.put(this.fingerprint, rows);
     const largestImage = Math.max(0, ...items.flatMap(({ images }) => images.map(({ data }) => data.length)));
-    return { vectors, tokens, cached: requests.length - missing.length, largestImage };
+    const cached = requests.length - missing.length;
+    return { vectors, tokens, computedTokens, cached, largestImage, reuse };
   }
 
   /** Token ids of a prompt, one image-pad id for each image. @throws BoqError BOQ_TOKENIZER */

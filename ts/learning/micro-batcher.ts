@@ -12,9 +12,17 @@ export interface BatchEmbedder {
   embed(requests: readonly EmbedRequest[]): Promise<EmbedResult>;
 }
 
+/** One request's answer. */
+export interface BatchedVector {
+  /** [width]; shared between callers, so not to be changed. */
+  vector: Float32Array;
+  /** Tokens that were computed for whoever asked first; 0 for those after, and where the disk's cache answered. */
+  computedTokens: number;
+}
+
 interface Waiting {
   request: EmbedRequest;
-  resolve: (vector: Float32Array) => void;
+  resolve: (answer: BatchedVector) => void;
   reject: (reason: unknown) => void;
 }
 
@@ -24,7 +32,7 @@ const keptVectors = 4096;
 
 export class MicroBatcher {
   readonly #embedder: BatchEmbedder;
-  readonly #vectors = new LruMap<string, Promise<Float32Array>>(keptVectors);
+  readonly #vectors = new LruMap<string, Promise<BatchedVector>>(keptVectors);
   #waiting: Waiting[] = [];
   #running = false;
   #scheduled = false;
@@ -35,23 +43,23 @@ export class MicroBatcher {
     this.#embedder = embedder;
   }
 
-  /** The vector of one request, [width]; shared between callers, so not to be changed. */
-  embed(request: EmbedRequest): Promise<Float32Array> {
+  /** The vector of one request. */
+  embed(request: EmbedRequest): Promise<BatchedVector> {
     this.counts.requests++;
     const key = Buffer.from(requestKey(request)).toString('latin1');
     const known = this.#vectors.get(key);
     if (known !== undefined) {
       this.counts.hits++;
-      return known;
+      return known.then(({ vector }) => ({ vector, computedTokens: 0 }));
     }
-    const vector = this.#enqueue(request);
-    this.#vectors.set(key, vector);
+    const answer = this.#enqueue(request);
+    this.#vectors.set(key, answer);
     // A failure is not remembered; and whoever asked may have lost interest before it came.
-    vector.catch(() => this.#vectors.delete(key));
-    return vector;
+    answer.catch(() => this.#vectors.delete(key));
+    return answer;
   }
 
-  #enqueue(request: EmbedRequest): Promise<Float32Array> {
+  #enqueue(request: EmbedRequest): Promise<BatchedVector> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ request, resolve, reject });
       this.#schedule();
@@ -74,10 +82,13 @@ export class MicroBatcher {
       const batch = this.#waiting.splice(0, largestBatch);
       this.counts.calls++;
       try {
-        const { vectors } = await this.#embedder.embed(batch.map(({ request }) => request));
+        const { vectors, computedTokens } = await this.#embedder.embed(batch.map(({ request }) => request));
         const { width } = this.#embedder;
         batch.forEach(({ resolve }, row) => {
-          resolve(vectors.slice(row * width, (row + 1) * width));
+          resolve({
+            vector: vectors.slice(row * width, (row + 1) * width),
+            computedTokens: computedTokens[row] ?? 0,
+          });
         });
       } catch (error) {
         for (const { reject } of batch) reject(error);

@@ -11,6 +11,7 @@ import type {
 } from './surface.js';
 
 const maxPixels = 2 ** 30;
+const maxReuseMegabytes = 2 ** 20;
 
 function checkOptions(options: NativeEmbedderOptions): void {
   checkPath(options.path, 'path');
@@ -21,6 +22,10 @@ function checkOptions(options: NativeEmbedderOptions): void {
   checkInteger(options.hiddenLayer, 'hiddenLayer', -1, 10_000);
   checkInteger(options.minPixels, 'minPixels', 1, maxPixels);
   checkInteger(options.maxPixels, 'maxPixels', options.minPixels, maxPixels);
+  for (const part of ['prefixes', 'images', 'windows'] as const) {
+    check(typeof options.reuse[part] === 'boolean', `reuse.${part}`, 'true or false', options.reuse[part]);
+  }
+  checkInteger(options.reuse.megabytes, 'reuse.megabytes', 0, maxReuseMegabytes);
 }
 
 /** Load with {@link NativeEmbedder.load}; release with `dispose()` or `await using`. */

@@ -39,6 +39,30 @@ export interface NativeEmbedderOptions {
   hiddenLayer: number;
   minPixels: number;
   maxPixels: number;
+  reuse: NativeReuseOptions;
+}
+
+/** What the embedder may remember to do less work: exact in real arithmetic, so results differ by rounding alone. */
+export interface NativeReuseOptions {
+  /** Beginnings of text, within a call and between calls. */
+  prefixes: boolean;
+  /** Features of an image that comes again. */
+  images: boolean;
+  /** Windows of the vision tower that come again, in the same image or a later one. */
+  windows: boolean;
+  /** Memory for all of them together, in MiB. */
+  megabytes: number;
+}
+
+/** What one call asked for and what was computed; the difference of each pair was reused. */
+export interface NativeReuseCounts {
+  tokens: number;
+  computedTokens: number;
+  images: number;
+  computedImages: number;
+  /** Of the computed images. */
+  windows: number;
+  computedWindows: number;
 }
 
 export interface NativeImage {
@@ -70,6 +94,7 @@ export interface NativeEmbedResult {
   vectors: Float32Array;
   /** Tokens of each item after image expansion. */
   tokens: Int32Array;
+  reuse: NativeReuseCounts;
 }
 
 /** Every hyper-parameter, resolved: native/iql/config.h holds the same names in snake_case, with sources. */

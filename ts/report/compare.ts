@@ -126,7 +126,8 @@ function* playedEntries(
 
 const roleOrder: EntryRole[] = ['baseline', 'reference', 'method', 'control'];
 
-function rowOf(label: string, { key, reward, rawReward, steps, costs }: EpisodeRecord): EvaluationRow {
+/** The row of one episode under a label. */
+export function rowOf(label: string, { key, reward, rawReward, steps, costs }: EpisodeRecord): EvaluationRow {
   return {
     selector: label,
     task: key.task,

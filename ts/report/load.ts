@@ -66,6 +66,12 @@ export async function loadReport(options: ReportOptions): Promise<ReportData> {
   };
 }
 
+/** Evaluation runs as compared, with their episodes: for tests of declared comparisons. */
+export async function loadComparisons(paths: readonly string[]): Promise<Comparison[]> {
+  const { evaluated } = await classify(paths);
+  return compareRuns(await Promise.all(evaluated.map(loadEvaluated)));
+}
+
 interface Folders {
   loops: string[];
   evaluated: string[];

@@ -1,6 +1,7 @@
 /** The comparison as a table for the terminal: the same figures as on the page. */
 import Table from 'cli-table3';
 import type { CurvePoint } from '../evaluation/loop/curve.js';
+import type { Confirmed } from './confirmation.js';
 import type { Evaluation } from './data.js';
 import { decimal, integer, interval, percent, points } from './format.js';
 
@@ -40,6 +41,27 @@ export function comparisonTable(evaluation: Evaluation, options: { color: boolea
     `${title}, seeds ${seeds.from} to ${seeds.to}. Differences to ${baseline} in percentage points, paired by episode.`,
     table.toString(),
   ].join('\n');
+}
+
+/** Declared comparisons and what came of them. */
+export function confirmationTable(tested: readonly Confirmed[]): string {
+  const table = new Table({
+    head: ['part', 'comparison', 'pairs', 'difference', '95 %', 'p', 'p after Holm'],
+    colAligns: ['left', 'left', 'right', 'right', 'right', 'right', 'right'],
+    style: { head: [], border: [] },
+  });
+  for (const one of tested) {
+    table.push([
+      one.part,
+      `${one.label} − ${one.against}`,
+      integer(one.pairs),
+      points(one.difference),
+      interval(one.interval),
+      one.pValue.toFixed(4),
+      one.adjusted.toFixed(4),
+    ]);
+  }
+  return table.toString();
 }
 
 /** A loop's learning curve, one line a generation. */

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
 WIDTH, INNER, HEADS, KV_HEADS, VOCABULARY = 2048, 11008, 16, 2, 151936
 VISION, VISION_INNER, VISION_HEADS = 1280, 3420, 16
+EPISODE = Path(__file__).parent / "episode"
 IMAGE_TOKEN, VISION_START, VISION_END = 151655, 151652, 151653
 
 
@@ -112,9 +114,31 @@ def write_inputs(path):
     tensors = {"state.ids": state, "state.image": screenshot(1280, 720), "task.ids": words(30)}
     for i, n in enumerate((38, 41, 35)):
         tensors[f"action.{i}.ids"] = words(n)
+    # Actions as the agent words them: real ones of the recorded episode, each with a different ending.
+    steps = json.loads((EPISODE / "steps.json").read_text())["steps"]
+    wordings = [a for s in steps for a in s["actions"]]
     for i in range(64):
-        tensors[f"actions.{i}.ids"] = words(30 + (i * 7) % 31)
+        wording = np.array(wordings[i % len(wordings)], np.int32)
+        tensors[f"actions.{i}.ids"] = np.concatenate([wording[:-2], words(i // len(wordings)), wording[-2:]])
+    for i, step in enumerate(steps):
+        picture = np.asarray(Image.open(EPISODE / step["screenshot"]).convert("RGB"))
+        # The same with every pixel changed at every step.
+        noisy = np.clip(picture.astype(np.int16) + rng.integers(-9, 10, picture.shape), 0, 255).astype(np.uint8)
+        for name, image in (("episode", picture), ("episode-changing", noisy)):
+            prefix = f"{name}.{i}."
+            tensors[prefix + "state.ids"] = np.array(step["state"], np.int32)
+            tensors[prefix + "state.image"] = image.copy()
+            tensors[prefix + "task.ids"] = np.array(step["task"], np.int32)
+            for j, action in enumerate(step["actions"]):
+                tensors[f"{prefix}action.{j}.ids"] = np.array(action, np.int32)
     save_file({k: torch.from_numpy(v) for k, v in tensors.items()}, path)
+
+
+def changed_pixels():
+    """Share of pixels that differ from the step before, step by step."""
+    steps = json.loads((EPISODE / "steps.json").read_text())["steps"]
+    pictures = [np.asarray(Image.open(EPISODE / s["screenshot"]).convert("RGB")) for s in steps]
+    return [float((a != b).any(-1).mean()) for a, b in zip(pictures, pictures[1:])]
 
 
 def main():
@@ -127,6 +151,7 @@ def main():
     write_inputs(arguments.folder / "inputs.safetensors")
     if not os.path.exists(arguments.folder / "config.json"):
         write_checkpoint(arguments.folder, arguments.layers, arguments.vision_blocks)
+    print(json.dumps({"changedPixels": changed_pixels()}))
 
 
 if __name__ == "__main__":

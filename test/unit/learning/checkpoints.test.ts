@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { hubCacheFolder, resolveCheckpoint } from '../../../ts/learning/checkpoints.js';
+import { checkpointName, hubCacheFolder, resolveCheckpoint } from '../../../ts/learning/checkpoints.js';
 import { rejection } from '../../support/rejection.js';
 
 describe('checkpoint names', () => {
@@ -37,5 +37,12 @@ describe('checkpoint names', () => {
     expect(missing.message).to.contain('node scripts/pull.js org/other');
     expect((await rejection(resolveCheckpoint(base, {}))).message).to.contain('config.json');
     expect((await rejection(resolveCheckpoint('/no/such/folder', {}))).message).to.contain('/no/such/folder');
+  });
+
+  it('is called by its id where it lies in the Hugging Face cache, else by its folder', () => {
+    const hub = '/home/u/.cache/huggingface/hub/models--Qwen--Qwen2.5-VL-3B-Instruct/snapshots/66285546d2';
+    expect(checkpointName(hub)).to.equal('Qwen/Qwen2.5-VL-3B-Instruct');
+    expect(checkpointName('/models/tiny')).to.equal('tiny');
+    expect(checkpointName('models/tiny/')).to.equal('tiny');
   });
 });

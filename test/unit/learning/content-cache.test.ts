@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { ContentCache } from '../../../ts/learning/content-cache.js';
-import { Embedder, type EmbedRequest, type ForwardPass } from '../../../ts/learning/embedder.js';
+import { Embedder, type EmbedRequest, type ForwardPass, noReuse } from '../../../ts/learning/embedder.js';
 import { contentKey } from '../../../ts/learning/key-table.js';
 import { renderChat } from '../../../ts/learning/templates.js';
 import { tinyCheckpoint } from '../../support/checkpoint.js';
@@ -80,6 +80,7 @@ describe('the content cache', () => {
         return {
           vectors: Float32Array.from(items.flatMap(({ ids }) => [ids.length, ids.at(-2) ?? 0])),
           tokens: Int32Array.from(items, ({ ids }) => ids.length),
+          reuse: { ...noReuse(), tokens: 10, computedTokens: 7 },
         };
       },
       dispose: async () => undefined,
@@ -94,6 +95,8 @@ describe('the content cache', () => {
     expect((await cached.embed(requests.slice(0, 2))).cached).to.equal(0);
     const mixed = await cached.embed([ask('c'), ...requests.slice(0, 2)]);
     expect(mixed.cached).to.equal(2);
+    expect([...mixed.computedTokens.subarray(1)], 'the cache computes nothing').to.deep.equal([0, 0]);
+    expect(mixed.computedTokens[0]).to.equal(mixed.tokens[0]);
     expect([...mixed.vectors.subarray(2), ...mixed.vectors.subarray(0, 2)]).to.deep.equal([
       ...expected.vectors,
     ]);
@@ -101,6 +104,7 @@ describe('the content cache', () => {
     expect((await cached.embed(requests)).cached).to.equal(3);
     expect(calls).to.deep.equal([3, 2, 1]);
     expect(cache.counts).to.deep.equal({ hits: 5, misses: 3 });
+    expect(cached.reuse).to.include({ tokens: 20, computedTokens: 14 });
   });
 
   it('is not asked for what cannot be embedded', async () => {

@@ -41,6 +41,19 @@ describe('the critic', () => {
     expect((await alone.scores()).q).to.deep.equal([q[1]]);
   });
 
+  it('tells the tokens that the embedder computed for a step, each content once', async () => {
+    const critic = new QCritic(new FakeEmbedder(), new FakeScorer(), 'models/m');
+    const costs = async (page: string, ...names: string[]) => {
+      const step = critic.begin(state(page));
+      for (const name of names) step.add(candidate(name));
+      return (await step.scores()).usage;
+    };
+    const usage = { purpose: 'embedder', model: 'fake', outputTokens: 0 };
+    expect(await costs('page', 'a', 'b', 'a')).to.deep.equal([{ ...usage, inputTokens: 4 * fakeWidth }]);
+    expect(await costs('page', 'b', 'c')).to.deep.equal([{ ...usage, inputTokens: fakeWidth }]);
+    expect(await costs('page', 'a', 'c')).to.deep.equal([]);
+  });
+
   it('starts with the state before any candidate is known', async () => {
     const embedder = new FakeEmbedder();
     const started = new Promise<number>((resolve) => {

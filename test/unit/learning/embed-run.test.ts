@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { readSafetensors, type Tensor } from '../../../ts/core/safetensors.js';
 import { type EmbedProgress, embedRun } from '../../../ts/learning/embed-run.js';
+import { noReuse } from '../../../ts/learning/embedder.js';
 import { candidate, FakeEmbedder, FakeRun, fakeStep, fakeWidth } from '../../support/fake-run.js';
 import { rejection } from '../../support/rejection.js';
 
@@ -152,8 +153,10 @@ describe('the embed stage', () => {
     broken.embed = async (requests) => ({
       vectors: new Float32Array(requests.length * fakeWidth).fill(Number.NaN),
       tokens: new Int32Array(requests.length),
+      computedTokens: new Int32Array(requests.length),
       cached: 0,
       largestImage: 0,
+      reuse: noReuse(),
     });
     const bad = await rejection(embedRun(new FakeRun(base).fill(2), broken));
     expect(bad.code).to.equal('BOQ_NOT_FINITE');

@@ -8,6 +8,7 @@ import type { ProposalEvent, ProposeRequest, Proposer } from '../types.js';
 import { readInstruction } from './instruction.js';
 import { type Option, rankOptions } from './options.js';
 import { readSituation } from './situation.js';
+import { type RefittedWeights, reweigh } from './weights.js';
 
 /** How the page policy orders its candidates. */
 export interface PagePolicyOptions {
@@ -15,6 +16,8 @@ export interface PagePolicyOptions {
   order?: 'best-first' | 'sampled';
   /** Of the softmax over scores that candidates are drawn from; above 0. */
   temperature?: number;
+  /** Other weights than its own: another policy, under another name. */
+  refit?: RefittedWeights;
 }
 
 /** Draws one index by softmax(score / temperature). */
@@ -41,9 +44,10 @@ export class PagePolicy implements Proposer {
   readonly name: string;
   readonly #bestFirst: boolean;
   readonly #temperature: number;
+  readonly #refit: RefittedWeights | undefined;
 
   /** @throws BoqError BOQ_INVALID_ARGUMENT for a temperature that is not above 0. */
-  constructor({ order = 'best-first', temperature = 1 }: PagePolicyOptions = {}) {
+  constructor({ order = 'best-first', temperature = 1, refit }: PagePolicyOptions = {}) {
     if (!(temperature > 0)) {
       throw new BoqError(
         'BOQ_INVALID_ARGUMENT',
@@ -52,8 +56,10 @@ export class PagePolicy implements Proposer {
     }
     this.#bestFirst = order === 'best-first';
     this.#temperature = temperature;
+    this.#refit = refit;
     const suffix = temperature === 1 ? '' : ` T=${temperature}`;
-    this.name = `${this.#bestFirst ? 'page' : 'page-sampled'}${suffix}`;
+    const refitted = refit ? `-refit-${refit.name}` : '';
+    this.name = `${this.#bestFirst ? 'page' : 'page-sampled'}${refitted}${suffix}`;
   }
 
   async *propose(request: ProposeRequest): AsyncGenerator<ProposalEvent> {
@@ -62,7 +68,8 @@ export class PagePolicy implements Proposer {
       request.observation,
       request.history,
     );
-    const pool = rankOptions(situation);
+    const ranked = rankOptions(situation);
+    const pool = this.#refit ? reweigh(ranked, this.#refit) : ranked;
     for (let offered = 0; offered < request.n && pool.length > 0; offered++) {
       const index = offered === 0 && this.#bestFirst ? 0 : draw(pool, this.#temperature, request.random);
       const [option] = pool.splice(index, 1);

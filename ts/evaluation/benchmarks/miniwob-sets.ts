@@ -42,9 +42,33 @@ const test = words(`
   simple-algebra simple-arithmetic social-media social-media-all social-media-some stock-market terminal
   tic-tac-toe use-spinner`);
 
+// For the loop: what clicks, scrolling and typing can solve, near-copies on one side. docs/benchmarks/selection.md has what
+// the page policy solves of each.
+const loopTrain = words(`
+  ascending-numbers book-flight book-flight-nodelay buy-ticket choose-date choose-date-easy
+  choose-date-medium choose-date-nodelay choose-list circle-center click-button click-button-sequence
+  click-color click-dialog click-dialog-2 click-link click-option click-scroll-list click-shades click-shape
+  click-test click-test-2 click-test-transfer count-shape count-sides daily-calendar email-inbox
+  email-inbox-delete email-inbox-forward email-inbox-forward-nl email-inbox-forward-nl-turk
+  email-inbox-important email-inbox-nl-turk email-inbox-noscroll email-inbox-reply email-inbox-star-reply
+  enter-date enter-password enter-text enter-text-2 enter-text-dynamic enter-time find-greatest
+  generate-number guess-number hover-shape identify-shape multi-layouts multi-orderings navigate-tree
+  number-checkboxes odd-or-even scroll-text scroll-text-2 search-engine simple-algebra simple-arithmetic
+  terminal tic-tac-toe unicode-test use-autocomplete use-autocomplete-nodelay use-spinner`);
+
+const loopUnseen = words(`
+  click-checkboxes click-checkboxes-large click-checkboxes-soft click-checkboxes-transfer click-collapsible
+  click-collapsible-2 click-collapsible-2-nodelay click-collapsible-nodelay click-menu click-menu-2
+  click-pie click-pie-nodelay click-tab click-tab-2 click-tab-2-easy click-tab-2-hard click-tab-2-medium
+  click-widget find-word focus-text focus-text-2 form-sequence form-sequence-2 form-sequence-3
+  grid-coordinate login-user login-user-popup order-food phone-book read-table read-table-2 sign-agreement
+  social-media social-media-all social-media-some`);
+
 export const miniwobSets: Readonly<Record<string, readonly string[]>> = {
   '@demo-train': demoTrain,
   '@demo-unseen': demoUnseen,
+  '@loop-train': loopTrain,
+  '@loop-unseen': loopUnseen,
   '@train': train,
   '@test': test,
   '@all': [...train, ...test].sort(),

@@ -2,6 +2,7 @@
 import { BoqError } from '../../core/errors.js';
 import { nearestNames } from '../../core/nearest.js';
 import type { Experiment } from '../experiment.js';
+import * as selection from './selection.js';
 import * as selectionGain from './selection-gain.js';
 
 export { demo } from './demo.js';
@@ -9,6 +10,17 @@ export { demo } from './demo.js';
 const studies: Readonly<Record<string, Experiment>> = {
   'gain-page': selectionGain.page,
   'gain-page-sampled': selectionGain.pageSampled,
+  selection: selection.page,
+  'selection-page-sampled': selection.pageSampled,
+  'selection-rules': selection.rules,
+  'selection-baselines': selection.baselines,
+  'selection-trainings': selection.trainings,
+  'tree-wide': selection.treeWide,
+  'tree-deep': selection.treeDeep,
+  'tree-chain': selection.treeChain,
+  'tree-epsilon': selection.treeEpsilon,
+  'transfer-cold': selection.transferCold,
+  'transfer-warm': selection.transferWarm,
 };
 
 export const studyNames: readonly string[] = Object.keys(studies);

@@ -1,0 +1,143 @@
+/**
+ * How long after a model's last token the decision falls, with a simulated endpoint that takes three seconds: the state is
+ * embedded while the model thinks, each candidate while the next is written. Beside it the same with everything
+ * embedded only once all candidates are there.
+ *
+ * node --import tsx test/bench/streamed-decision.ts MODEL [STEPS] [CHECKPOINT]
+ */
+import sharp from 'sharp';
+import { runEpisode } from '../../ts/agent/loop.js';
+import {
+  type Critic,
+  createSelector,
+  type EpisodeEvent,
+  ModelSet,
+  type Observation,
+  openClient,
+  PageLocalizer,
+  randomSource,
+  VlmPolicy,
+} from '../../ts/index.js';
+import type { Candidate } from '../../ts/store/types.js';
+import { EndpointServer } from '../support/endpoint-server.js';
+
+const [model, steps = '20', embedder = 'models/tiny'] = process.argv.slice(2);
+if (model === undefined) throw new Error('usage: streamed-decision.ts MODEL [STEPS] [CHECKPOINT]');
+const beginMs = 1200;
+const totalMs = 3000;
+
+/** A page of text whose numbers differ from step to step, so that no embedding is remembered. */
+async function page(step: number): Promise<Observation> {
+  const [width, height] = [1280, 720];
+  const lines = Array.from(
+    { length: 30 },
+    (_, i) => `<text x="20" y="${24 * i + 20}">line ${step * 31 + i}</text>`,
+  );
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"><rect width="100%" height="100%" fill="#fff"/>${lines.join('')}</svg>`;
+  const bytes = await sharp(Buffer.from(svg)).webp({ quality: 80 }).toBuffer();
+  return {
+    url: 'http://page.test/',
+    title: `step ${step}`,
+    viewport: { width, height, deviceScaleFactor: 1 },
+    scroll: { x: 0, y: 0, maxX: 0, maxY: 0 },
+    screenshot: { bytes, format: 'webp', width, height },
+    elements: [],
+    tabs: [],
+    events: [],
+  };
+}
+
+/** Three candidates of the length that models write, streamed in tokens of four characters. */
+function answer(step: number): string[] {
+  const candidates: Candidate[] = [0, 1, 2].map((i) => ({
+    thought: `In step ${step} the entry number ${i} looks like the one that the task asks for, so it is opened next.`,
+    note: `number ${step * 3 + i} was seen`,
+    action: { type: 'click', element: `link "entry ${step * 3 + i}"` },
+  }));
+  return JSON.stringify({ candidates }).match(/.{1,4}/g)!;
+}
+
+/** Keeps everything back until scores are asked for. */
+function afterwards(critic: Critic): Critic {
+  return {
+    begin: (state) => {
+      const kept: Candidate[] = [];
+      return {
+        add: (candidate) => void kept.push(candidate),
+        scores: async () => {
+          const scoring = critic.begin(state);
+          for (const candidate of kept) scoring.add(candidate);
+          return scoring.scores();
+        },
+      };
+    },
+  };
+}
+
+/** Milliseconds from the last token to the decision, one a step. */
+async function play(critic: Critic, from: number): Promise<number[]> {
+  const server = new EndpointServer();
+  let step = from;
+  server.otherwise = () => {
+    const pieces = answer(step);
+    return { pieces, beginMs, pieceMs: (totalMs - beginMs) / (pieces.length - 1) };
+  };
+  const options = { endpoint: await server.start(), model: 'simulated' };
+  const pages = await Promise.all(Array.from({ length: Number(steps) + 1 }, (_, i) => page(from + i)));
+  const waits: number[] = [];
+  const onEvent = (event: EpisodeEvent): void => {
+    if (event.type === 'decided') waits.push(performance.now() - server.lastSent);
+  };
+  await runEpisode({
+    episode: {
+      instruction: 'Find the entry that was added last',
+      startUrl: 'http://page.test/',
+      environment: {
+        observe: async () => pages[step - from]!,
+        act: async () => {
+          step++;
+          return { ok: true, message: 'done' };
+        },
+        verdict: async () => null,
+      },
+    },
+    proposer: new VlmPolicy({ client: openClient('policy', { options, environment: {} }), screenshots: 1 }),
+    selector: createSelector('best-of-q'),
+    localizer: {
+      ...new PageLocalizer(),
+      name: 'none',
+      locate: async () => ({ found: false, message: 'none' }),
+    },
+    critic,
+    n: 3,
+    limits: { maxSteps: Number(steps), maxMs: Number.POSITIVE_INFINITY },
+    random: (index, purpose) => randomSource([index, purpose]),
+    recorder: { shot: (name) => name, step: async () => undefined },
+    onEvent,
+  });
+  await server.stop();
+  return waits;
+}
+
+function row(name: string, waits: readonly number[]): string {
+  // The first step pays for what is loaded once.
+  const sorted = waits.slice(1).sort((a, b) => a - b);
+  const at = (share: number): string =>
+    sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!.toFixed(1);
+  return `| ${name} | ${sorted.length} | ${at(0.5)} | ${at(0.9)} | ${at(1)} |`;
+}
+
+const models = new ModelSet({ embedder });
+const { critic } = await models.open(model);
+const overlapped = await play(critic, 0);
+const kept = await play(afterwards(critic), 1000);
+process.stdout.write(
+  [
+    '| embedding | steps | median, ms | 90 % | longest |',
+    '|---|---|---|---|---|',
+    row('while the model thinks and writes', overlapped),
+    row('once it has written', kept),
+    '',
+  ].join('\n'),
+);
+await models.dispose();

@@ -1,0 +1,98 @@
+/** headroom.js: what one other choice would have changed, and how much of that a model finds, without a browser. */
+import Table from 'cli-table3';
+import { chooseAbove } from '../agent/selectors/best-of-q.js';
+import { bounds, deviate, readCourses, scoreCourses } from '../evaluation/headroom.js';
+import { ModelSet } from '../evaluation/models.js';
+import { type EvaluationRow, summarizeSelectors } from '../evaluation/summary.js';
+import { interval, percent, points } from '../report/format.js';
+import { openRun } from '../store/run.js';
+import { findCheckpoint } from './checkpoint.js';
+import { listOption, runCommand } from './command.js';
+
+interface HeadroomFlags {
+  model: string[];
+  margins: string[];
+  pessimism: string[];
+  embedder?: string;
+  device: string;
+  json?: boolean;
+}
+
+export function main(argv: readonly string[]): Promise<number> {
+  return runCommand(
+    'headroom',
+    'Judges models on a run that explore.js made with the roll-outs of a policy: success of the policy, of the best that ' +
+      'one other choice could have reached, and of each model at each margin, by the episode that follows where it first ' +
+      'leaves the policy. No browser is needed, so that many models can be compared on the same episodes.',
+    (command, context) => {
+      command
+        .argument('<run>', 'a run of explore.js')
+        .option('--model <folders>', 'trained models, separated by commas', listOption, [])
+        .option('--margins <numbers>', 'override margins', listOption, [
+          '0',
+          '0.05',
+          '0.1',
+          '0.2',
+          '0.3',
+          '0.5',
+        ])
+        .option('--pessimism <numbers>', 'standard deviations over heads to subtract', listOption, ['0'])
+        .option('--embedder <checkpoint>', 'what the models were embedded with (default: the built-in one)')
+        .option('--device <device>', 'auto, cpu or cuda:N', 'auto')
+        .option('--json', 'print the figures as JSON')
+        .action(async (path: string, flags: HeadroomFlags) => {
+          const run = await openRun(path);
+          const courses = await readCourses(run);
+          const { policy, oracle } = bounds(courses);
+          const rows: EvaluationRow[] = [...policy, ...oracle];
+          const notes = new Map<string, { overrides: number; unknown: number }>();
+          await using models = new ModelSet({
+            embedder: await findCheckpoint(flags.embedder),
+            device: flags.device,
+          });
+          for (const folder of flags.model) {
+            const { critic } = await models.open(folder);
+            const scores = await scoreCourses(run, courses, critic);
+            for (const k of flags.pessimism.map(Number)) {
+              for (const margin of flags.margins.map(Number)) {
+                const label = `${folder.split('/').at(-1)}${k > 0 ? `, k ${k}` : ''}, margin ${margin}`;
+                const found = deviate(
+                  label,
+                  courses,
+                  scores,
+                  ({ q, spread }) =>
+                    chooseAbove(
+                      q.map((value, index) => value - k * spread[index]!),
+                      margin,
+                      'Q',
+                    ).index,
+                );
+                rows.push(...found.rows);
+                notes.set(label, found);
+              }
+            }
+          }
+          const summaries = summarizeSelectors(rows, { estimand: 'unseen-tasks', baseline: 'policy' });
+          if (flags.json) {
+            context.print(JSON.stringify(summaries));
+            return;
+          }
+          const room = summaries['oracle']!.difference ?? 0;
+          const table = new Table({
+            head: ['', 'success', 'to policy', 'share of room', '95 %, tasks', 'overrides', 'unknown'],
+            style: { head: [], border: [] },
+          });
+          for (const [label, one] of Object.entries(summaries)) {
+            const { overrides, unknown } = notes.get(label) ?? { overrides: '', unknown: '' };
+            const share = one.difference === null || room === 0 ? '' : percent(one.difference / room, 0);
+            table.push([
+              ...[label, percent(one.successRate), points(one.difference), share],
+              ...[interval(one.intervals?.clustered ?? null), overrides, unknown],
+            ]);
+          }
+          context.print(`${courses.length} task instances in ${run.folder}\n${table.toString()}`);
+        });
+    },
+    argv,
+  );
+}

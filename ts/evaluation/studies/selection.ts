@@ -1,0 +1,171 @@
+/**
+ * Selection beyond argmax, after the loop. One confirmation, declared here before its test seeds were played; the
+ * other studies explore, on validation seeds, and stand for nothing by themselves.
+ */
+import type { Comparison, Experiment, PolicyChoice, Variant } from '../experiment.js';
+
+/** The setting that the loop's models play and are measured with; chosen on validation seeds. */
+const recommended = 'best-of-q@margin=auto';
+
+const monteCarlo: Variant = {
+  name: 'monte-carlo',
+  config: { qTarget: 'monte-carlo' },
+  selectors: ['best-of-q', recommended],
+};
+
+const heads: Variant = {
+  name: 'heads',
+  config: { heads: 5, headShare: 0.8 },
+  selectors: ['lower-bound@k=1', 'lower-bound@k=1&margin=auto'],
+};
+
+const common = {
+  benchmark: 'miniwob',
+  n: 3,
+  validation: { tasks: ['@loop-train'], seeds: { from: 10_000, to: 10_002 } },
+  controls: { shuffled: [recommended], constant: ['best-of-q'] },
+  references: [{ policy: 'page-sampled', temperature: 0.5 }],
+} as const;
+
+/** Three loops, each of its own episodes: 6,000 of training at least. */
+const loops: Experiment['training'] = {
+  tasks: ['@loop-train'],
+  repeats: 2,
+  selector: 'epsilon-greedy@epsilon=0.5',
+  loop: { explore: { runs: 5 }, cycles: 4, exploit: { runs: 2, selector: recommended } },
+  draws: [0, 1, 2].map((index) => ({
+    seed: 11 + index,
+    seeds: { from: 1000 * index, to: 1000 * index + 3 },
+  })),
+};
+
+const questions: Experiment['questions'] = [
+  { part: 'seeds', tasks: ['@loop-train'], seeds: { from: 22_000, to: 22_009 } },
+  { part: 'tasks', tasks: ['@loop-unseen'], seeds: { from: 22_000, to: 22_009 } },
+];
+
+/** The comparisons that are tested, and no others. */
+const confirmation: readonly Comparison[] = [
+  { part: 'seeds', label: recommended, against: 'prompting' },
+  { part: 'seeds', label: 'best-of-q', against: 'prompting' },
+  { part: 'seeds', label: 'best-of-q', against: 'best-of-q, monte-carlo' },
+  { part: 'tasks', label: recommended, against: 'prompting' },
+  { part: 'tasks', label: 'best-of-q', against: 'prompting' },
+];
+
+function confirmationOf(policy: PolicyChoice): Experiment {
+  return {
+    ...common,
+    ...policy,
+    training: loops,
+    questions,
+    selectors: ['prompting', 'first', 'random', 'best-of-q', recommended],
+    variants: [monteCarlo, heads],
+    references: [
+      ...common.references,
+      { policy: 'page', refit: 'filtered' },
+      { policy: 'page', refit: 'advantage' },
+    ],
+    confirmation,
+  };
+}
+
+/** Against the policy that puts its own best candidate first. */
+export const page = confirmationOf({ policy: 'page' });
+
+/** Against a policy that samples: a stand-in for a language model, nothing more. */
+export const pageSampled = confirmationOf({ policy: 'page-sampled', temperature: 0.5 });
+
+const oneTraining: Experiment['training'] = {
+  tasks: ['@loop-train'],
+  repeats: 2,
+  selector: 'epsilon-greedy@epsilon=0.5',
+  draws: [{ seed: 21, seeds: { from: 5000, to: 5014 } }],
+};
+
+const explored: Experiment['questions'] = [
+  { part: 'seeds', tasks: ['@loop-train'], seeds: { from: 11_000, to: 11_002 } },
+  { part: 'tasks', tasks: ['@loop-unseen'], seeds: { from: 11_000, to: 11_004 } },
+];
+
+function exploration(changes: Partial<Experiment>): Experiment {
+  return {
+    ...common,
+    policy: 'page',
+    training: oneTraining,
+    questions: explored,
+    selectors: ['prompting', 'best-of-q', recommended],
+    ...changes,
+    controls: { shuffled: [], constant: [] },
+    references: changes.references ?? [],
+  };
+}
+
+/** Every rule around the selector, at its usual setting. */
+export const rules = exploration({
+  selectors: [
+    'prompting',
+    recommended,
+    'best-of-q@margin=auto+calibrated',
+    ...['no-placeholders', 'union', 'page-derived', 'ask-again', 'backtrack'].map(
+      (rule) => `best-of-q@margin=0.3+${rule}`,
+    ),
+    'best-of-q@margin=0.3+trajectories',
+    'epsilon-greedy@epsilon=0.3+trajectories',
+  ],
+});
+
+/** What could embarrass the method, on the same episodes. */
+export const baselines = exploration({
+  selectors: [
+    ...['prompting', 'first', 'random', 'picker', 'majority+samples@k=5', 'best-of-q', recommended],
+    'epsilon-greedy@epsilon=0.3+trajectories',
+    'first+retry',
+    'first+search@depth=1&width=3&budget=3',
+    'best-of-q+search@depth=3&width=3&budget=9',
+  ],
+  variants: [monteCarlo],
+  references: [
+    { policy: 'page', refit: 'filtered' },
+    { policy: 'page', refit: 'advantage' },
+  ],
+});
+
+/** What training can do about candidates that were rarely tried, and about tasks that it never saw. */
+export const trainings = exploration({
+  variants: [
+    monteCarlo,
+    heads,
+    { name: 'conservative', config: { conservative: 0.1 }, selectors: ['best-of-q', recommended] },
+    { name: 'ranking', config: { ranking: 0.1 }, selectors: ['best-of-q', recommended] },
+    { name: 'no-state', config: { useState: false }, selectors: ['best-of-q', recommended] },
+    { name: 'no-task', config: { useTask: false }, selectors: ['best-of-q', recommended] },
+  ],
+});
+
+/** Trees of equal cost and different shape; `epsilon` is the same number of actions without a tree. */
+function tree(width: number, depth: number): Experiment {
+  return exploration({
+    training: {
+      ...oneTraining,
+      repeats: 1,
+      draws: [{ seed: 31, seeds: { from: 6000, to: 6004 } }],
+      tree: { width, depth, rollouts: 12, actions: 40, irreversible: true },
+      config: { ranking: 0.1 },
+    },
+  });
+}
+export const treeWide = tree(3, 2);
+export const treeDeep = tree(2, 4);
+export const treeChain = tree(2, 10);
+/** 40 actions an instance and about 2.6 a plain episode: 15 episodes of each. */
+export const treeEpsilon = exploration({
+  training: { ...oneTraining, repeats: 15, draws: [{ seed: 31, seeds: { from: 6000, to: 6004 } }] },
+});
+
+/** Q learned from one policy's episodes, used with another's candidates. Both are stand-ins. */
+function transfer(from: PolicyChoice): Experiment {
+  return exploration({ training: { ...oneTraining, policy: from } });
+}
+export const transferCold = transfer({ policy: 'page-sampled', temperature: 0.5 });
+export const transferWarm = transfer({ policy: 'page-sampled', temperature: 2 });
