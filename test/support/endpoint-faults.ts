@@ -10,6 +10,8 @@ export interface EndpointFault {
   /** Sent before the good answer; where there is none to come, `isForever`. */
   sent: (Reply | ((request: WireRequest) => Reply))[];
   isForever?: boolean;
+  /** The server says nothing where something is expected, so that a time limit must pass. */
+  isQuiet?: boolean;
   ends: 'answered' | Exclude<EndReason, 'stop'> | BoqErrorCode;
   /** Part of the message that a user reads. */
   says?: string;
@@ -67,8 +69,12 @@ export const endpointFaults: Readonly<Record<string, EndpointFault>> = {
     ends: 'broken',
   },
   'stream that ends without its end mark': { sent: [{ pieces: ['half'], finish: null }], ends: 'broken' },
-  'no answer at all': { sent: [{ isSilent: true }], ends: 'answered', waits: [1000] },
-  'an answer that stops in the middle': { sent: [{ pieces: ['half', 'x'], hangAfter: 1 }], ends: 'broken' },
+  'no answer at all': { sent: [{ isSilent: true }], isQuiet: true, ends: 'answered', waits: [1000] },
+  'an answer that stops in the middle': {
+    sent: [{ pieces: ['half', 'x'], hangAfter: 1 }],
+    isQuiet: true,
+    ends: 'broken',
+  },
   'an error within the stream': {
     sent: [{ raw: chunk({ error: { message: 'engine died', code: 500 } }) }],
     ends: 'answered',

@@ -6,7 +6,7 @@ import { LoopGuard } from '../../ts/agent/loop-guard.js';
 import { pickerSelector, wordPicker } from '../../ts/agent/selectors/picker.js';
 import { createSelector } from '../../ts/agent/selectors/registry.js';
 import type { ProposeRequest } from '../../ts/agent/types.js';
-import { isBoqError } from '../../ts/core/errors.js';
+import { BoqError, isBoqError } from '../../ts/core/errors.js';
 import { randomSource } from '../../ts/core/random.js';
 import type { Usage } from '../../ts/store/types.js';
 import {
@@ -119,6 +119,23 @@ describe('Budget', () => {
       .to.throw('llama')
       .and.satisfy((e: unknown) => isBoqError(e, 'BOQ_USAGE'));
     new Budget({ maxCalls: 5 }).add(usage('llama'));
+  });
+});
+
+describe('Budget of failed calls', () => {
+  it('is charged with what a localizer or a picker cost before it failed', async () => {
+    const refuse = async (): Promise<never> => {
+      throw new BoqError('BOQ_VLM_BUSY', 'overloaded', { details: { usage: [usage('m'), usage('m')] } });
+    };
+    const budget = new Budget({});
+    const failing = { localizer: { name: 'lost', locate: refuse }, budget };
+    const error = await play(failing).result.catch((reason: unknown) => reason);
+    expect(error).to.satisfy((e: unknown) => isBoqError(e, 'BOQ_VLM_BUSY'));
+    expect(budget.spent).to.include({ calls: 2, tokens: 220 });
+    const selector = pickerSelector({ name: 'lost', pick: refuse });
+    const proposer = scriptedProposer(() => [candidate('a'), candidate('b')]);
+    await play({ selector, proposer, budget }).result.catch(() => undefined);
+    expect(budget.spent).to.include({ calls: 4, tokens: 440 });
   });
 });
 

@@ -1,4 +1,5 @@
 /** Calls to a model, against a real server that misbehaves in every way that its fixtures know. */
+import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { expect } from 'chai';
 import sharp from 'sharp';
@@ -32,7 +33,7 @@ interface Told {
   notices: string[];
 }
 
-/** Calls the model once; three attempts, short time limits, pauses noted instead of waited for. */
+/** Calls the model once; three attempts, pauses noted instead of waited for. */
 class Caller {
   readonly waits: number[] = [];
   readonly notices: string[] = [];
@@ -41,7 +42,7 @@ class Caller {
 
   constructor(endpoint: string, options: EndpointOptions = {}) {
     const settings = resolveEndpoint('policy', {
-      options: { endpoint, model: 'm', apiKey, attempts: 3, beginMs: 300, silenceMs: 300, ...options },
+      options: { endpoint, model: 'm', apiKey, attempts: 3, ...options },
       environment: {},
     });
     this.client = new ChatClient(settings, {
@@ -89,11 +90,14 @@ describe('VLM client', () => {
   afterEach(() => server.stop());
 
   describe('faults of the endpoint', () => {
-    for (const [name, { sent, isForever, ends, says, waits, asked }] of Object.entries(endpointFaults)) {
+    for (const [name, { sent, isForever, isQuiet, ends, says, waits, asked }] of Object.entries(
+      endpointFaults,
+    )) {
       it(`${name}: ${ends}`, async () => {
         server.script = [...sent];
         server.otherwise = isForever ? sent[0]! : { pieces: ['fine'] };
-        const caller = new Caller(url);
+        const patience = { beginMs: 1500, silenceMs: 1500 };
+        const caller = new Caller(url, isQuiet ? patience : {});
         const told = await caller.ask().catch((error: unknown) => error as BoqError);
         // Every call is counted, and the key is nowhere.
         expect(caller.usage).to.have.length(server.requests.length);
@@ -235,5 +239,20 @@ describe('VLM client', () => {
       .catch((reason: unknown) => reason)) as BoqError;
     expect(error.code, error.message).to.equal('BOQ_VLM_TLS');
     expect(error.message).to.include('http://');
+  });
+
+  it('says when a certificate is not trusted', async () => {
+    const file = (name: string) =>
+      readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url), 'utf8');
+    const secure = new EndpointServer({ key: file('key'), cert: file('cert') });
+    try {
+      const caller = new Caller(await secure.start());
+      const error = (await caller.ask().catch((reason: unknown) => reason)) as BoqError;
+      expect(error.code, error.message).to.equal('BOQ_VLM_TLS');
+      expect(error.message).to.include('NODE_EXTRA_CA_CERTS').and.include('SELF_SIGNED');
+      expect(caller.waits).to.deep.equal([]);
+    } finally {
+      await secure.stop();
+    }
   });
 });

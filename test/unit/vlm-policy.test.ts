@@ -56,7 +56,7 @@ describe('VlmPolicy', () => {
 
   function policy(options: Partial<VlmPolicyOptions> = {}): VlmPolicy {
     const settings = resolveEndpoint('policy', {
-      options: { endpoint: url, model: 'm', attempts: 2, retryMs: 1, silenceMs: 500 },
+      options: { endpoint: url, model: 'm', attempts: 2, retryMs: 1, silenceMs: 1500 },
       environment: {},
     });
     const now = () => new Date('2026-03-04T12:00:00Z');
@@ -94,7 +94,7 @@ describe('VlmPolicy', () => {
     const rest: ProposalEvent[] = [];
     for await (const event of events) rest.push(event);
     expect(rest.map(({ type }) => type)).to.deep.equal(['usage', 'error', 'candidate', 'candidate', 'usage']);
-    expect(textOf(server.requests[1]!.body)).to.include('stopped for 0.5 s').and.include('2 candidates');
+    expect(textOf(server.requests[1]!.body)).to.include('stopped for 1.5 s').and.include('2 candidates');
   });
 
   it('asks for one action where one is wanted', async () => {

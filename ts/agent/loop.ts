@@ -35,6 +35,7 @@ import type {
   StepScoring,
   Verdict,
 } from './types.js';
+import { usageOf } from './vlm/index.js';
 
 /** Where an episode is written as it goes on; an attempt of the store is one. */
 export interface EpisodeRecorder {
@@ -246,7 +247,6 @@ class EpisodeRun {
     await recorder.step(record);
     onEvent?.({ type: 'step', step, record });
     await afterStep?.(record);
-    this.#spend([...decided.usage, ...usage]);
     const { action, thought, note } = chosen;
     this.#history.push({ action, thought, note, result, screenshot: observation.screenshot });
     return this.#endAfter(step + 1, chosen.action, verdict);
@@ -318,10 +318,10 @@ class EpisodeRun {
       return { candidates: [waiting], scores: null, selection, usage: [] };
     }
     this.#emptySteps = 0;
-    const scored = scoring ? await scoring.scores() : null;
+    const scored = scoring ? await this.#charged(scoring.scores()) : null;
     const scores = scored ? spreadOut(scored, candidates) : null;
     clock.end('score');
-    const { usage = [], ...selection } = await selector.select({
+    const decision = selector.select({
       instruction: episode.instruction,
       candidates,
       scores,
@@ -330,6 +330,7 @@ class EpisodeRun {
       screenshot: observation.screenshot,
       signal: this.#signal,
     });
+    const { usage = [], ...selection } = await this.#charged(decision);
     clock.end('select');
     if (!(selection.index in candidates)) {
       throw new BoqError(
@@ -353,7 +354,7 @@ class EpisodeRun {
     const description = action['element'];
     if (typeof description !== 'string') return { grounding: null, point: null, miss: null, usage: [] };
     const { localizer } = this.#options;
-    const found = await localizer.locate(description, observation, this.#signal);
+    const found = await this.#charged(localizer.locate(description, observation, this.#signal));
     const { usage = [] } = found;
     if (!found.found)
       return { grounding: null, point: null, miss: { ok: false, message: found.message }, usage };
@@ -397,6 +398,18 @@ class EpisodeRun {
     const observation = await episode.environment.observe(signal);
     const finalObservation = describe(observation, recorder.shot('final', observation.screenshot));
     return { outcome, reward: 0, rawReward: null, answer: null, steps, finalObservation };
+  }
+
+  /** Charges the budget for calls of a model as soon as they end, for those that failed too. */
+  async #charged<T extends { usage?: Usage[] }>(calls: T | Promise<T>): Promise<T> {
+    try {
+      const result = await calls;
+      this.#spend(result.usage ?? []);
+      return result;
+    } catch (error) {
+      this.#spend(usageOf(error));
+      throw error;
+    }
   }
 
   #spend(usage: readonly Usage[]): void {

@@ -221,8 +221,9 @@ class Call {
     let text = '';
     let blank = 0;
     try {
+      const body = await this.#body();
       watch.expect(beginMs, `no answer began within ${beginMs / 1000} s`);
-      const stream = await this.#api.chat.completions.create(await this.#body(), { signal: watch.signal });
+      const stream = await this.#api.chat.completions.create(body, { signal: watch.signal });
       for await (const chunk of stream) {
         this.#hasBegun = true;
         watch.expect(silenceMs, `the answer stopped for ${silenceMs / 1000} s`);

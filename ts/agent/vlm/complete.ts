@@ -15,7 +15,7 @@ export interface Answer {
 
 /**
  * Asks once; the client tries again what passes by itself.
- * @throws BOQ_VLM_*, BOQ_TIMEOUT, BOQ_ABORTED; what the failed calls cost is in `details.usage`
+ * @throws BOQ_VLM_*, BOQ_TIMEOUT, BOQ_ABORTED; what the calls cost until then: {@link usageOf}
  */
 export async function complete(client: ChatClient, request: ChatRequest): Promise<Answer> {
   const answer: Answer = { text: '', reason: 'empty', message: '', usage: [] };
@@ -31,6 +31,12 @@ export async function complete(client: ChatClient, request: ChatRequest): Promis
     throw new BoqError(error.code, error.message, { cause: error.cause, details });
   }
   return answer;
+}
+
+/** What the calls behind an error cost; empty where it does not say. */
+export function usageOf(error: unknown): Usage[] {
+  const usage = error instanceof BoqError ? error.details?.['usage'] : undefined;
+  return Array.isArray(usage) ? usage : [];
 }
 
 /** The first JSON object of an answer that no other object contains; undefined where there is none. */

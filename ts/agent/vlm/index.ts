@@ -1,7 +1,7 @@
 /** Models behind OpenAI-compatible endpoints: what the rooms that use them need. */
 export * from './chat.js';
 export { ChatClient, type ChatClientHooks } from './client.js';
-export { type Answer, complete, objectOf } from './complete.js';
+export { type Answer, complete, objectOf, usageOf } from './complete.js';
 export { Fence } from './fence.js';
 export { presetNames } from './presets.js';
 export * from './settings.js';
