@@ -16,6 +16,7 @@ import { runEpisode } from '../../ts/agent/loop.js';
 import { LoopGuard } from '../../ts/agent/loop-guard.js';
 import { createSelector } from '../../ts/agent/selectors/registry.js';
 import type { Critic, Proposer } from '../../ts/agent/types.js';
+import { agentScreenshot } from '../../ts/agent/window.js';
 import { randomSource } from '../../ts/core/random.js';
 import { collect } from '../../ts/evaluation/collect.js';
 import { ModelSet } from '../../ts/evaluation/models.js';
@@ -30,7 +31,7 @@ import { descendants } from '../support/processes.js';
 
 const viewport = { width: 1280, height: 720, deviceScaleFactor: 1 };
 const warmUp = 20;
-const measured = 200;
+const measured = 100;
 
 interface Page {
   name: string;
@@ -94,7 +95,8 @@ function timeSettling(session: BrowserSession): { take(): number } {
 }
 
 async function measure(page: Page, critic: Critic, id: string, root: string): Promise<string[]> {
-  await using pool = new BrowserPool({ size: 1, viewport, policy: new DomainPolicy({ start: page.url }) });
+  const policy = new DomainPolicy({ start: page.url });
+  await using pool = new BrowserPool({ size: 1, viewport, screenshot: agentScreenshot, policy });
   const run = await FolderRun.create(join(root, page.name), { kind: 'agent', config: {}, seed: 0 });
   const rows: Record<string, number>[] = [];
   let used = { own: 0, browser: 0 };

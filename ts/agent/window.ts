@@ -44,6 +44,12 @@ export interface WindowOptions {
   uploads?: string;
 }
 
+/**
+ * Of pictures as large as this, encoding WebP costs the browser some 50 ms of processor time each, JPEG 2; every
+ * endpoint takes JPEG, and not all take WebP.
+ */
+export const agentScreenshot = { format: 'jpeg', quality: 90 } as const;
+
 const defaultViewport = { width: 1280, height: 720, deviceScaleFactor: 1 };
 
 /** The viewport with all its defaults. @throws BOQ_USAGE for sizes that no browser shows */
@@ -102,6 +108,7 @@ export class AgentWindow {
       size: 1,
       headless: !headed,
       viewport: viewportOf(options),
+      screenshot: agentScreenshot,
       policy,
       ...(profile === undefined ? {} : { profile }),
       ...(downloads === undefined ? {} : { downloads }),
