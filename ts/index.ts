@@ -274,6 +274,8 @@ export type {
   NativeBuildInfo,
   NativeEmbedderInfo,
   NativeEmbedItem,
+  NativeReuseCounts,
+  NativeReuseOptions,
   NativeScoreBatch,
   NativeScorerInfo,
   NativeScores,

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <cstdlib>
 #include <map>
 #include <sstream>
 
@@ -19,7 +20,18 @@ using boq::test::counter_image;
 
 namespace {
 
-const std::vector<std::string> kModels = {"heads-128-80", "grouped", "deep"};
+/// Those of the repository, and those of the folder BOQ_PARITY_WIDE where it is set (see
+/// test/parity/README.md).
+std::vector<std::filesystem::path> fixtures() {
+  std::vector<std::filesystem::path> folders;
+  for (const char* name : {"heads-128-80", "grouped", "deep"})
+    folders.push_back(test::parity_fixtures() / name);
+  if (const char* wide = std::getenv("BOQ_PARITY_WIDE")) {
+    for (const auto& entry : std::filesystem::directory_iterator(wide)) folders.push_back(entry.path());
+  }
+  return folders;
+}
+
 const std::vector<std::string> kCases = {"text",
                                          "one-token",
                                          "image-whole-windows",
@@ -51,8 +63,8 @@ void check_close(const std::string& what, const at::Tensor& ours, const at::Tens
 }
 
 struct GoldenCase {
-  explicit GoldenCase(const std::string& model, const std::string& name)
-      : file(SafetensorsFile::open(test::parity_fixtures() / model / (name + ".safetensors"))) {
+  GoldenCase(const std::filesystem::path& fixture, const std::string& name)
+      : file(SafetensorsFile::open(fixture / (name + ".safetensors"))) {
     const auto ids = file.tensor("ids");
     item.ids.assign(ids.const_data_ptr<int32_t>(), ids.const_data_ptr<int32_t>() + ids.numel());
     std::istringstream images(file.metadata().at("images"));
@@ -69,10 +81,9 @@ struct GoldenCase {
 
 /// Writes a fixture's checkpoint once and loads it in any type.
 struct GoldenModel {
-  explicit GoldenModel(const std::string& name) : label(name) {
-    test::write_checkpoint(read_json_file(test::parity_fixtures() / name / "model.json"), folder.path());
+  explicit GoldenModel(const std::filesystem::path& fixture) {
+    test::write_checkpoint(read_json_file(fixture / "model.json"), folder.path());
   }
-  std::string label;
   test::TemporaryFolder folder;
 };
 
@@ -80,9 +91,10 @@ std::vector<std::string> devices() {
   return cuda_problem().empty() ? std::vector<std::string>{"cpu", "cuda:0"} : std::vector<std::string>{"cpu"};
 }
 
-void compare_case(const vlm::Model& model, const std::string& label, const std::string& name, bool is_bf16) {
-  INFO(label, " ", name, is_bf16 ? " bfloat16" : " float32");
-  const GoldenCase golden(label, name);
+void compare_case(const vlm::Model& model, const std::filesystem::path& fixture, const std::string& name,
+                  bool is_bf16) {
+  INFO(fixture.string(), " ", name, is_bf16 ? " bfloat16" : " float32");
+  const GoldenCase golden(fixture, name);
   const std::string type = is_bf16 ? "bfloat16." : "float32.";
   const CancelFlag cancel;
   const auto sequence = vlm::make_sequence(golden.item, 0, model.rules());
@@ -118,13 +130,13 @@ void compare_case(const vlm::Model& model, const std::string& label, const std::
 TEST_CASE("parity: float32 and bfloat16, every model, case, layer and device") {
   const c10::InferenceMode inference;
   const CancelFlag cancel;
-  for (const auto& label : kModels) {
-    const GoldenModel golden(label);
+  for (const auto& fixture : fixtures()) {
+    const GoldenModel golden(fixture);
     for (const auto& device : devices()) {
       for (const bool is_bf16 : {false, true}) {
         const auto model = vlm::Model::load(golden.folder.path(), parse_device(device),
                                             is_bf16 ? "bfloat16" : "float32", cancel);
-        for (const auto& name : kCases) compare_case(model, label, name, is_bf16);
+        for (const auto& name : kCases) compare_case(model, fixture, name, is_bf16);
       }
     }
   }
@@ -132,10 +144,10 @@ TEST_CASE("parity: float32 and bfloat16, every model, case, layer and device") {
 
 TEST_CASE("parity: packed items equal one-by-one calls, in any order") {
   const CancelFlag cancel;
-  for (const auto& label : kModels) {
-    const GoldenModel golden(label);
+  for (const auto& fixture : fixtures()) {
+    const GoldenModel golden(fixture);
     for (const auto& dtype : {"float32", "bfloat16"}) {
-      INFO(label, " ", dtype);
+      INFO(fixture.string(), " ", dtype);
       vlm::EmbedderOptions options;
       options.path = golden.folder.path();
       options.device = "cpu";
@@ -143,7 +155,7 @@ TEST_CASE("parity: packed items equal one-by-one calls, in any order") {
       const auto embedder = vlm::Embedder::load(options, cancel);
       std::vector<vlm::EmbedItem> items;
       for (const int round : {0, 1, 2}) {
-        for (const auto& name : kCases) items.push_back(GoldenCase(label, name).item);
+        for (const auto& name : kCases) items.push_back(GoldenCase(fixture, name).item);
         items.back().ids.resize(items.back().ids.size() - static_cast<size_t>(7 * round));
       }
       const auto packed = embedder->embed(items, cancel);

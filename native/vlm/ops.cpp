@@ -2,12 +2,15 @@
 
 #include <ATen/ATen.h>
 
+#include "native/core/staging.h"
 #include "native/vlm/cpu_kernels.h"
 
 namespace boq::vlm {
 
 at::Tensor Compute::place(const at::Tensor& tensor) const {
-  return tensor.to(at::TensorOptions().device(device).dtype(dtype), /*non_blocking=*/false, /*copy=*/true);
+  auto placed = at::empty(tensor.sizes(), at::TensorOptions().device(device).dtype(dtype));
+  stage(placed, tensor);
+  return placed;
 }
 
 Linear Linear::take(const WeightScope& scope, const std::string& name, int64_t in, int64_t out, bool has_bias,
@@ -25,9 +28,9 @@ Linear Linear::take_joined(const WeightScope& scope,
   auto bias = has_bias ? at::empty({total}, options) : at::Tensor();
   int64_t row = 0;
   for (const auto& [name, out] : names_outs) {
-    weight.narrow(0, row, out).copy_(scope.take(name + ".weight", {out, in}));
+    stage(weight.narrow(0, row, out), scope.take(name + ".weight", {out, in}));
     scope.release(name + ".weight");
-    if (has_bias) bias.narrow(0, row, out).copy_(scope.take(name + ".bias", {out}));
+    if (has_bias) stage(bias.narrow(0, row, out), scope.take(name + ".bias", {out}));
     row += out;
   }
   return Linear(std::move(weight), std::move(bias));

@@ -12,6 +12,8 @@ namespace {
 
 /// Shorter beginnings are not worth a segment of their own.
 constexpr int64_t kFewestTokens = 8;
+/// Every search looks at all of them.
+constexpr size_t kMostPrefixes = 256;
 
 int64_t common_length(const std::vector<int32_t>& a, const std::vector<int32_t>& b, int64_t limit) {
   limit = std::min({limit, static_cast<int64_t>(a.size()), static_cast<int64_t>(b.size())});
@@ -51,7 +53,7 @@ void PrefixStore::keep(StoredPrefix prefix) {
   }
   entries_.push_front(std::make_shared<const StoredPrefix>(std::move(prefix)));
   bytes_ += entries_.front()->bytes();
-  while (bytes_ > max_bytes_) {
+  while (bytes_ > max_bytes_ || entries_.size() > kMostPrefixes) {
     bytes_ -= entries_.back()->bytes();
     entries_.pop_back();
   }

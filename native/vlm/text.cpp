@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "native/core/staging.h"
 #include "native/vlm/attention.h"
 
 namespace boq::vlm {
@@ -76,9 +77,9 @@ TextOutput TextModel::forward(const TextInput& input, int64_t hidden_layer, cons
   TextOutput output;
   for (const auto& ids : input.wished_ids) output.prefixes.push_back({ids, {}, {}});
 
-  auto x = at::embedding(embed_tokens_, input.ids.to(compute_.device));
+  auto x = at::embedding(embed_tokens_, upload(input.ids, compute_.device));
   if (input.image_features.defined())
-    x.index_copy_(0, input.image_rows.to(compute_.device), input.image_features);
+    x.index_copy_(0, upload(input.image_rows, compute_.device), input.image_features);
   tap(sink, "text.hidden.0", x);
   // Where everything is stored already, nothing is left to compute.
   if (x.size(0) > 0) x = run_layers(x, input, last, output.prefixes, cancel, sink);
@@ -95,7 +96,8 @@ at::Tensor TextModel::run_layers(at::Tensor x, const TextInput& input, int64_t l
   const auto heads = config_.num_attention_heads, kv_heads = config_.num_key_value_heads,
              dim = config_.head_dim();
   const auto depth = static_cast<int64_t>(layers_.size());
-  const auto rotary = make_rotary(input.positions.to(compute_.device));
+  const auto rotary = make_rotary(upload(input.positions, compute_.device));
+  const SegmentAttention attention(input.runs, /*is_causal=*/true, compute_.device);
   for (int64_t i = 0; i < std::min(last, depth); ++i) {
     cancel.check();
     const auto& layer = layers_[static_cast<size_t>(i)];
@@ -110,7 +112,7 @@ at::Tensor TextModel::run_layers(at::Tensor x, const TextInput& input, int64_t l
       prefixes[wish].layers.push_back(gather(keys_values, input.wishes[wish]));
     }
     const auto k = keys_values.narrow(1, 0, kv_heads), v = keys_values.narrow(1, kv_heads, kv_heads);
-    layer.output.add_to(x, attend(qkv.narrow(1, 0, heads), k, v, input.runs, /*is_causal=*/true));
+    layer.output.add_to(x, attention(qkv.narrow(1, 0, heads), k, v));
     layer.down.add_to(x,
                       silu_mul(layer.gate_up(rms_norm(x, layer.post_attention_norm, config_.rms_norm_eps))));
     if (i + 1 < depth) tap(sink, "text.hidden." + std::to_string(i + 1), x);

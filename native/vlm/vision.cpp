@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "native/core/staging.h"
 #include "native/vlm/attention.h"
 
 namespace boq::vlm {
@@ -50,7 +51,7 @@ VisionTower::VisionTower(const VisionConfig& config, const WeightScope& scope, c
 }
 
 at::Tensor VisionTower::embed_patches(const at::Tensor& patches) const {
-  auto rows = patches.to(compute_.device).to(compute_.dtype);
+  auto rows = upload(patches, compute_.device).to(compute_.dtype);
   if (compute_.dtype != at::kFloat) {
     const auto slots = config_.temporal_patch_size, area = config_.patch_size * config_.patch_size;
     rows = rows.view({-1, 3, 1, area}).expand({-1, 3, slots, area}).reshape({rows.size(0), -1});
@@ -62,8 +63,10 @@ void VisionTower::run_blocks(at::Tensor& x, size_t begin, size_t end, const Patc
                              const Segments& images, const CancelFlag& cancel, const TapSink& sink) const {
   const auto heads = config_.num_heads, dim = config_.head_dim();
   // Angles of a patch: its row times every frequency, then its column times every frequency.
-  const auto angles = (rows.positions.to(compute_.device).unsqueeze(-1) * frequencies_).flatten(1);
+  const auto angles = (upload(rows.positions, compute_.device).unsqueeze(-1) * frequencies_).flatten(1);
   const Rotary rotary{angles.cos(), angles.sin()};
+  const SegmentAttention windows(rows.windows, /*is_causal=*/false, compute_.device);
+  const SegmentAttention whole(images, /*is_causal=*/false, compute_.device);
   for (auto i = begin; i < end; ++i) {
     cancel.check();
     const auto& block = blocks_[i];
@@ -71,8 +74,8 @@ void VisionTower::run_blocks(at::Tensor& x, size_t begin, size_t end, const Patc
     rotate_heads(qkv.narrow(1, 0, 2 * heads), rotary);
     const auto q = qkv.narrow(1, 0, heads), k = qkv.narrow(1, heads, heads),
                v = qkv.narrow(1, 2 * heads, heads);
-    const auto& segments = config_.is_full_attention(static_cast<int64_t>(i)) ? images : rows.windows;
-    block.proj.add_to(x, attend(q, k, v, segments, /*is_causal=*/false));
+    const auto& attention = config_.is_full_attention(static_cast<int64_t>(i)) ? whole : windows;
+    block.proj.add_to(x, attention(q, k, v));
     block.down.add_to(x, silu_mul(block.gate_up(rms_norm(x, block.norm2, kNormEps))));
     tap(sink, "vision.block." + std::to_string(i), x);
   }
@@ -92,7 +95,7 @@ VisionOutput VisionTower::forward(const VisionInput& input, bool with_states, co
   if (input.sources.defined()) {
     auto parts = input.known;
     if (x.defined()) parts.insert(parts.begin(), x);
-    x = at::cat(parts).index_select(0, input.sources.to(compute_.device));
+    x = at::cat(parts).index_select(0, upload(input.sources, compute_.device));
   }
   run_blocks(x, leading, blocks_.size(), input.all, input.images, cancel, sink);
   const auto cells =

@@ -37,6 +37,14 @@ MODELS = {
     ),
 }
 
+# Written on request only: too wide for files in a repository, narrow in nothing but depth and vocabulary.
+WIDE_MODELS = {
+    "width-3b": dict(
+        text=_text(2048, 16, 2, 2, 11008, [16, 24, 24], 1e6), vision=_vision(1280, 16, 2, 3420, 112, [1], 2048),
+        layout=dict(config="flat", names="model", dtype="BF16", shards=2),
+    ),
+}
+
 # (width, height) of source images. The merged grids after resizing: windows of 4 x 4 cells are cut by no edge, by one,
 # or by both.
 CASES = {

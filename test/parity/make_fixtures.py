@@ -11,7 +11,10 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from configs import CASES, IMAGE_TOKEN, MODELS, VISION_END, VISION_START, file_name, hf_config, tensor_shapes, written_config
+from configs import (
+    CASES, IMAGE_TOKEN, MODELS, VISION_END, VISION_START, WIDE_MODELS, file_name, hf_config, tensor_shapes,
+    written_config,
+)
 from counter import counter_bits, fnv1a, image, weight
 
 # The CPU wheel of torchvision registers kernels for operators that its missing C++ library would declare.
@@ -126,8 +129,8 @@ def model_fixture(model):
 
 
 class Writer:
-    def __init__(self, check):
-        self.check = check
+    def __init__(self, check, out, limit):
+        self.check, self.out, self.limit = check, out, limit
         self.changed = []
 
     def json(self, path, value):
@@ -138,10 +141,10 @@ class Writer:
     def tensors(self, path, tensors, info):
         if not path.exists() or not self._equal(load_file(path), tensors):
             self._change(path, lambda: save_file(tensors, path, info))
-        assert self.check or path.stat().st_size <= 1 << 20, path
+        assert self.check or path.stat().st_size <= self.limit, path
 
     def _change(self, path, write):
-        self.changed.append(str(path.relative_to(OUT)))
+        self.changed.append(str(path.relative_to(self.out)))
         if not self.check:
             path.parent.mkdir(parents=True, exist_ok=True)
             write()
@@ -167,18 +170,22 @@ class Writer:
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where something differs")
+    parser.add_argument("--wide", type=Path, metavar="FOLDER",
+                        help="write the models at the widths of the 3B model, there, and nothing else")
     arguments = parser.parse_args()
     version = tuple(int(part) for part in transformers.__version__.split(".")[:2])
     if (5, 3) <= version <= (5, 5):
         sys.exit(f"transformers {transformers.__version__} computes wrong image positions; use 4.57.1")
     torch.set_num_threads(1)
-    writer = Writer(arguments.check)
-    writer.json(OUT / "pixels.json", pixel_fixture())
-    for label, model in MODELS.items():
-        writer.json(OUT / label / "model.json", model_fixture(model))
+    out, chosen = (arguments.wide, WIDE_MODELS) if arguments.wide else (OUT, MODELS)
+    writer = Writer(arguments.check, out, limit=1 << 30 if arguments.wide else 1 << 20)
+    if not arguments.wide:
+        writer.json(out / "pixels.json", pixel_fixture())
+    for label, model in chosen.items():
+        writer.json(out / label / "model.json", model_fixture(model))
         models = {"float32": load_model(model, torch.float32), "bfloat16": load_model(model, torch.bfloat16)}
         for name, case in CASES.items():
-            writer.tensors(OUT / label / f"{name}.safetensors", *case_fixture(name, case, model, models))
+            writer.tensors(out / label / f"{name}.safetensors", *case_fixture(name, case, model, models))
     for path in writer.changed:
         print(path)
     print(f"{len(writer.changed)} file(s) {'differ' if arguments.check else 'written'}")

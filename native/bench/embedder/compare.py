@@ -123,20 +123,21 @@ class Table:
 
 
 def measure(ours, theirs, options):
-    """Every round asks every side for every work; returns the mode that is transformers' best."""
-    modes = ["default", "sdpa", "eager"]
-    for mode in modes:
+    """Every round asks every side for every work; returns the mode that is transformers' best for a state."""
+    ours.ask("warm plain")
+    theirs.ask("warm default")
+    for mode in ("sdpa", "eager"):
         theirs.ask(f"state {mode}")
-    ours.ask("state plain")
-    best = min(modes[1:], key=lambda mode: theirs.seconds(f"state {mode}")[0])
-    for side in (ours, theirs):
-        side.answers.clear()
+    best = min(("sdpa", "eager"), key=lambda mode: theirs.seconds(f"state {mode}")[0])
+    if options.rounds > 1:
+        theirs.answers.clear()
     for _ in range(options.rounds):
         for work in options.works.split(","):
             if work in ("state", "step"):
                 ours.ask(f"{work} plain")
                 theirs.ask(f"{work} default")
-                theirs.ask(f"{work} {best}")
+                if options.rounds > 1 or work != "state":
+                    theirs.ask(f"{work} {best}")
                 ours.ask(f"{work} reusing")
             elif work == "actions":
                 ours.ask("actions plain")

@@ -69,6 +69,7 @@ Items read_step(const SafetensorsFile& file, const std::string& name) {
 Work read_work(const std::string& path) {
   const auto file = SafetensorsFile::open(path);
   Work work;
+  work["warm"] = {{read_item(file, "task")}};
   work["state"] = {{read_item(file, "state")}};
   work["step"] = {read_step(file, "")};
   work["actions"] = {{}};

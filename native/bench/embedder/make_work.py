@@ -32,7 +32,8 @@ def config(layers, blocks):
             "model_type": "qwen2_5_vl", "depth": blocks, "hidden_size": VISION, "intermediate_size": VISION_INNER,
             "num_heads": VISION_HEADS, "in_channels": 3, "patch_size": 14, "temporal_patch_size": 2,
             "spatial_merge_size": 2, "window_size": 112, "out_hidden_size": WIDTH, "hidden_act": "silu",
-            "fullatt_block_indexes": [i for i in (7, 15, 23, 31) if i < blocks],
+            # Every eighth block looks at the whole image; of fewer than eight blocks, the last one.
+            "fullatt_block_indexes": [i for i in (7, 15, 23, 31) if i < blocks] or [blocks - 1],
         },
     }
 

@@ -94,6 +94,7 @@ def main():
 
     actions = sorted((k[:-4] for k in inputs if k.startswith("actions.")), key=lambda n: int(n.split(".")[1]))
     work = {
+        "warm": lambda: embed("task"),
         "state": lambda: embed("state"),
         "step": lambda: step(""),
         "episode": lambda: episode("episode"),
