@@ -1,12 +1,13 @@
 // Trained networks prepared for the few rows of one decision. Then the weights are read once and used a
 // handful of times, so that memory decides: the projections are folded into the first hidden layer, large
-// matrices are held as 16-bit integers with a scale for each row, and a state or task that several candidates
-// share is multiplied once.
+// matrices are held as 16-bit integers with a scale for each row, a state or task that several candidates
+// share is multiplied once, and what came of the latest tasks is kept: all steps of an episode have the same.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "native/iql/networks.h"
@@ -36,12 +37,15 @@ void multiply(const std::vector<PackedProduct>& products);
 
 class PackedNetwork {
  public:
-  PackedNetwork() = default;
+  PackedNetwork();
   /// Of a network on the CPU with at least one hidden layer.
   explicit PackedNetwork(Network network);
+  PackedNetwork(PackedNetwork&&) noexcept;
+  PackedNetwork& operator=(PackedNetwork&&) noexcept;
+  ~PackedNetwork();
 
   /// Values without dropout. inputs: float32 [n_i, E], one a stream; row j of the result takes row rows[i][j]
-  /// of stream i. Returns float32 [K, n, outputs].
+  /// of stream i. Returns float32 [K, n, outputs]. Safe to call from several threads.
   at::Tensor forward(const std::vector<at::Tensor>& inputs,
                      const std::vector<std::vector<int64_t>>& rows) const;
 
@@ -51,7 +55,10 @@ class PackedNetwork {
     at::Tensor bias;                    // [K, out]
   };
 
-  int64_t heads_ = 0, streams_ = 0;
+  class TaskMemory;
+
+  int64_t heads_ = 0, streams_ = 0, task_stream_ = -1;
+  std::unique_ptr<TaskMemory> tasks_;
   std::vector<PackedLayer> layers_;
 };
 

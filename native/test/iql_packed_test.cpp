@@ -61,5 +61,23 @@ TEST_CASE("packed networks: a row's value is the same to the bit, whatever else 
   }
 }
 
+TEST_CASE("packed networks: tasks that were met before change nothing, however many") {
+  const PackedNetwork packed(network_of(2, 1)), fresh(network_of(2, 1));
+  const at::Tensor state = noise(1, 1), action = noise(1, 2), tasks = noise(100, 3);
+  const auto value = [&](const PackedNetwork& network, int64_t task) {
+    return network.forward({state, action, tasks.narrow(0, task, 1)}, {{0}, {0}, {0}});
+  };
+  std::vector<at::Tensor> first;
+  for (int64_t i = 0; i < 100; ++i) first.push_back(value(packed, i));
+  for (const int64_t i : {99, 50, 0, 99, 0})
+    CHECK(at::equal(value(packed, i), first[static_cast<size_t>(i)]));
+  CHECK(at::equal(value(fresh, 0), first[0]));
+  CHECK_FALSE(at::equal(first[0], first[1]));
+  // A batch of known and unknown tasks.
+  const at::Tensor both = fresh.forward({state, action, tasks.narrow(0, 0, 2)}, {{0, 0}, {0, 0}, {0, 1}});
+  CHECK(at::equal(both.select(1, 0), first[0].select(1, 0)));
+  CHECK(at::equal(both.select(1, 1), first[1].select(1, 0)));
+}
+
 }  // namespace
 }  // namespace boq::iql

@@ -36,7 +36,7 @@ describe('training at length', () => {
     });
     expect(output).to.match(/test cases:\s*(2\d|[3-9]\d)/);
     expect(code, output).to.equal(0);
-  });
+  }).timeout(60 * 60_000);
 });
 
 describe('a model in Python', () => {
