@@ -39,7 +39,9 @@ void add_sweep(iql::TrainRequest& request, const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos) throw std::invalid_argument("--sweep takes name=value,value,...");
   std::vector<Json>& values = request.sweep[text.substr(0, equals)];
-  const Json list = Json::parse("[" + text.substr(equals + 1) + "]", nullptr, /*allow_exceptions=*/false);
+  std::string text_of_list = "[";
+  text_of_list.append(text, equals + 1).append("]");
+  const Json list = Json::parse(text_of_list, nullptr, /*allow_exceptions=*/false);
   if (!list.is_discarded()) {
     values.assign(list.begin(), list.end());
     return;
