@@ -31,6 +31,7 @@ function plan(changes: Partial<LoopPlan> = {}): LoopPlan {
     benchmark: 'fake',
     tasks: ['a', 'b'],
     policy: 'scripted',
+    localizer: paperLoop.localizer,
     seeds: { from: 0, to: 9 },
     sameSeeds: paperLoop.sameSeeds,
     repeats: 1,
@@ -60,6 +61,8 @@ class FakeStages implements LoopStages {
   margin: number | null = null;
   usdPerEpisode = 0;
   faulty = '';
+  /** Waited for before a run is played. */
+  gate: () => Promise<void> = async () => {};
   readonly #episodes = new Map<string, number>();
 
   #call(name: string): void {
@@ -71,6 +74,7 @@ class FakeStages implements LoopStages {
   }
 
   async collect(run: LoopRun, budget: LoopBudget, tell: Tell): Promise<CollectOutcome> {
+    await this.gate();
     const name = run.path.split('/').at(-1)!;
     this.runs.push(run);
     let episodes = this.#episodes.get(name) ?? 0;
@@ -265,6 +269,10 @@ describe('the loop', () => {
     const priced = new LoopBudget({ usd: 1 });
     priced.add([{ ...usage, model: 'gpt-4.1', inputTokens: 500_000, outputTokens: 0 }]);
     expect(priced.exhausted()).to.include('1.0000 of 1 dollars');
+    const counted = new LoopBudget({ calls: 2 }, undefined, { prices: { unknown: { input: 1, output: 1 } } });
+    counted.add([usage, usage]);
+    expect(counted.exhausted()).to.include('2 of 2 calls');
+    expect(counted.usd).to.be.greaterThan(0);
   });
 
   it('hands a margin that validation chose to the runs that use the model', async () => {
@@ -301,9 +309,13 @@ describe('the loop', () => {
     };
     expect(await codeOf(play(stages, { signal: abort.signal, onProgress }))).to.include('BOQ_ABORTED');
     expect(stages.calls.at(-1)).to.equal('collect g0-3');
-    const first = play(stages);
-    expect(await codeOf(play(stages))).to.include('BOQ_BUSY');
-    await first;
+    let refused = '';
+    stages.gate = async () => {
+      stages.gate = async () => {};
+      refused = await codeOf(play(new FakeStages()));
+    };
+    await play(stages);
+    expect(refused).to.include('BOQ_BUSY');
   });
 
   it('tells how far the whole loop is', async () => {

@@ -15,15 +15,15 @@ import { findCheckpoint } from './checkpoint.js';
 import { integerOption, listOption, numberOption, rangeOption, runCommand } from './command.js';
 import { reportFaults } from './episode-options.js';
 import { stageBars } from './progress.js';
+import { addVlmOptions, pricesOf, type VlmFlags, vlmChoice } from './vlm-options.js';
 
-interface IterateFlags {
+interface IterateFlags extends VlmFlags {
   benchmark: string;
   tasks: string[];
   seeds: SeedRange;
   sameSeeds?: boolean;
   out: string;
   repeats: number;
-  policy: string;
   temperature?: number;
   n: number[];
   maxSteps?: number;
@@ -54,7 +54,7 @@ export function main(argv: readonly string[]): Promise<number> {
       'by training on everything. Run again with the same options, it goes on where it stopped. The defaults are the ' +
       "paper's: five exploring runs, four cycles of two.",
     (command, context) => {
-      command
+      addVlmOptions(command)
         .requiredOption('--benchmark <name>', 'which benchmark, e.g. miniwob')
         .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
         .requiredOption(
@@ -70,8 +70,7 @@ export function main(argv: readonly string[]): Promise<number> {
           integerOption(1),
           paperLoop.repeats,
         )
-        .option('--policy <name>', 'who proposes actions', 'page')
-        .option('--temperature <number>', 'of a policy that samples', numberOption(1e-6, 1e6))
+        .option('--temperature <number>', 'of a policy that samples, or of the model', numberOption(0, 1e6))
         .option(
           '--n <counts>',
           'candidates a step; several, e.g. 1,3,5, take turns by run',
@@ -142,7 +141,10 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--quiet', 'no progress')
         .action(async (flags: IterateFlags) => {
           const plan = planOf(flags);
-          const { out, budget, device, workers } = flags;
+          const { out, device, workers } = flags;
+          const vlm = vlmChoice(flags, context);
+          const budget = limitsOf(flags);
+          const prices = pricesOf(vlm, budget.usd !== undefined);
           const { signal } = context;
           const bars = stageBars(flags.quiet ?? false);
           const draw = async (curve: readonly CurvePoint[]): Promise<void> => {
@@ -152,11 +154,10 @@ export function main(argv: readonly string[]): Promise<number> {
           };
           try {
             const embedder = await findCheckpoint(flags.embedder);
-            await using stages = new RealStages(plan, { embedder, device, workers, signal });
+            await using stages = new RealStages(plan, { embedder, device, workers, vlm, prices, signal });
             const result = await runLoop(
               {
-                ...{ plan, out, signal },
-                ...(budget ? { budget } : {}),
+                ...{ plan, out, signal, budget, prices },
                 onPoint: draw,
                 onProgress: ({ stage, done, total, note, overall }) => {
                   const share = Math.floor((100 * overall.done) / Math.max(1, overall.total));
@@ -190,6 +191,7 @@ function planOf(flags: IterateFlags): LoopPlan {
     benchmark: flags.benchmark,
     tasks,
     policy: flags.policy,
+    localizer: flags.localizer,
     ...(flags.temperature === undefined ? {} : { temperature: flags.temperature }),
     seeds: flags.seeds,
     sameSeeds: flags.sameSeeds ?? false,
@@ -210,6 +212,21 @@ function planOf(flags: IterateFlags): LoopPlan {
       repeats: flags.validationRepeats,
     },
     seed: flags.seed,
+  };
+}
+
+/** `--budget`, and what the options of models say of minutes and dollars; the smaller where both do. */
+function limitsOf({ budget = {}, maxUsd, maxMinutes, maxTokens, maxCalls }: IterateFlags): LoopLimits {
+  const smaller = (a?: number, b?: number): number =>
+    Math.min(a ?? Number.POSITIVE_INFINITY, b ?? Number.POSITIVE_INFINITY);
+  const usd = smaller(budget.usd, maxUsd);
+  const minutes = smaller(budget.minutes, maxMinutes);
+  return {
+    ...budget,
+    ...(Number.isFinite(usd) ? { usd } : {}),
+    ...(Number.isFinite(minutes) ? { minutes } : {}),
+    ...(maxTokens === undefined ? {} : { tokens: maxTokens }),
+    ...(maxCalls === undefined ? {} : { calls: maxCalls }),
   };
 }
 

@@ -76,24 +76,33 @@ export function keysOf(choice: VlmChoice): string[] {
  */
 export function budgetOf(flags: VlmFlags, choice: VlmChoice): Budget {
   const { maxUsd, maxTokens, maxCalls, maxMinutes } = flags;
-  const prices: Record<string, Price> = {};
-  for (const { model, price } of settingsOf(choice)) {
-    if (price) prices[model.toLowerCase().split('/').at(-1) ?? ''] = price;
-    else if (maxUsd !== undefined && priceOf(model) === null) {
-      throw new BoqError(
-        'BOQ_USAGE',
-        `A limit in dollars needs the price of "${model}", which is not known: give "price" in the file of --vlm-config.`,
-      );
-    }
-  }
   const limits: BudgetLimits = {
-    prices,
+    prices: pricesOf(choice, maxUsd !== undefined),
     ...(maxUsd === undefined ? {} : { maxUsd }),
     ...(maxTokens === undefined ? {} : { maxTokens }),
     ...(maxCalls === undefined ? {} : { maxCalls }),
     ...(maxMinutes === undefined ? {} : { maxMinutes }),
   };
   return new Budget(limits);
+}
+
+/**
+ * Prices that the models' file gives, by model.
+ * @param areNeeded true where dollars are limited
+ * @throws BOQ_USAGE where they are needed and the price of a model in use is not known
+ */
+export function pricesOf(choice: VlmChoice, areNeeded: boolean): Record<string, Price> {
+  const prices: Record<string, Price> = {};
+  for (const { model, price } of settingsOf(choice)) {
+    if (price) prices[model.toLowerCase().split('/').at(-1) ?? ''] = price;
+    else if (areNeeded && priceOf(model) === null) {
+      throw new BoqError(
+        'BOQ_USAGE',
+        `A limit in dollars needs the price of "${model}", which is not known: give "price" in the file of --vlm-config.`,
+      );
+    }
+  }
+  return prices;
 }
 
 /** Settings of the roles that have a model. */

@@ -64,7 +64,8 @@ function leavesAt(
     if (!mine || !theirs || signatureOf(mine) !== signatureOf(theirs)) return false;
     if (index < at && takenKey(mine) !== takenKey(theirs)) return false;
   }
-  return takenKey(other[at]!) === action;
+  // It goes on as the policy does: what branches off again later says nothing about one other choice.
+  return takenKey(other[at]!) === action && other[at]!.selection.evidence?.['replayed'] === false;
 }
 
 const signatureOf = ({ selection }: StepRecord): unknown => selection.evidence?.['signature'];

@@ -10,6 +10,10 @@ export interface LoopLimits {
   episodes?: number;
   /** Of policy, picker and localizer, by the price table. */
   usd?: number;
+  /** Of models, in one sitting: input and output together. */
+  tokens?: number;
+  /** Of models, in one sitting. */
+  calls?: number;
 }
 
 const units: readonly (readonly [pattern: RegExp, name: keyof LoopLimits])[] = [
@@ -66,6 +70,8 @@ export class LoopBudget {
     this.#usd = before.usd;
     this.#spending = new Budget({
       ...(limits.usd === undefined ? {} : { maxUsd: Number.POSITIVE_INFINITY }),
+      ...(limits.tokens === undefined ? {} : { maxTokens: limits.tokens }),
+      ...(limits.calls === undefined ? {} : { maxCalls: limits.calls }),
       ...(options.prices ? { prices: options.prices } : {}),
     });
   }
@@ -108,6 +114,6 @@ export class LoopBudget {
     if (minutes !== undefined && this.minutes >= minutes)
       return `${this.minutes.toFixed(1)} of ${minutes} minutes are used`;
     if (usd !== undefined && this.usd >= usd) return `${this.usd.toFixed(4)} of ${usd} dollars are used`;
-    return null;
+    return this.#spending.exhausted();
   }
 }

@@ -12,6 +12,7 @@
  */
 import { mkdir, readFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
+import type { Price } from '../../agent/budget.js';
 import { createMethod, isMarginOpen, parseMethodSpec } from '../../agent/methods/registry.js';
 import { BoqError } from '../../core/errors.js';
 import { acquireLock } from '../../core/lock.js';
@@ -29,6 +30,8 @@ import { Journal, type LoopEvent, lastEvent } from './journal.js';
 export interface LoopPlan extends PolicyChoice {
   benchmark: string;
   tasks: string[];
+  /** Who finds the elements that actions name. */
+  localizer: string;
   /** Episode seeds of the first run; each later run takes the next ones, unless `sameSeeds`. */
   seeds: SeedRange;
   /** Every run plays the same seeds, as the paper's runs play the same tasks. */
@@ -51,6 +54,7 @@ export interface LoopPlan extends PolicyChoice {
 
 /** The paper's numbers (A.2), without what only the user can say. */
 export const paperLoop = {
+  localizer: 'page',
   sameSeeds: false,
   repeats: 1,
   n: [3],
@@ -132,6 +136,8 @@ export interface IterateOptions {
   /** The loop's folder, to begin or to continue. */
   out: string;
   budget?: LoopLimits;
+  /** Prices beside the usual ones, by model. */
+  prices?: Readonly<Record<string, Price>>;
   signal?: AbortSignal;
   onProgress?: (progress: LoopProgress) => void;
   /** After each training that was measured; the report is written anew here. */
@@ -184,7 +190,8 @@ class Loop {
     this.#plan = options.plan;
     this.#stages = stages;
     this.#journal = journal;
-    this.#budget = new LoopBudget(options.budget ?? {}, spentBefore(journal.events));
+    const { budget = {}, prices } = options;
+    this.#budget = new LoopBudget(budget, spentBefore(journal.events), prices ? { prices } : {});
   }
 
   async play(): Promise<IterateResult> {

@@ -1,7 +1,9 @@
 /** The stages behind the loop: collect, embed, train, validate, as the commands of those names do them. */
 import { cp, readFile, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import type { Price } from '../../agent/budget.js';
 import { isMarginOpen, methodWithMargin, parseMethodSpec } from '../../agent/methods/registry.js';
+import type { VlmChoice } from '../../agent/policy/registry.js';
 import { BoqError, isBoqError } from '../../core/errors.js';
 import { embedRun } from '../../learning/embed-run.js';
 import { Embedder } from '../../learning/embedder.js';
@@ -33,6 +35,10 @@ export interface RealStagesOptions {
   /** Episodes at a time. */
   workers?: number;
   device?: string;
+  /** Where the models are, for policies and localizers that ask one. */
+  vlm?: VlmChoice;
+  /** Prices beside the usual ones, by model. */
+  prices?: Readonly<Record<string, Price>>;
   signal?: AbortSignal;
 }
 
@@ -49,7 +55,7 @@ export class RealStages implements LoopStages, AsyncDisposable {
 
   async collect(run: LoopRun, budget: LoopBudget, tell: Tell): Promise<CollectOutcome> {
     const { repeats, tasks } = this.#plan;
-    budget.addUsd(await costOf(run.path));
+    budget.addUsd(await this.#cost(run.path));
     // So many may still begin: a limit on episodes is kept exactly, however many play at a time.
     let left = budget.episodesLeft - (await committed(run.path));
     const summary = await this.#play(
@@ -63,7 +69,7 @@ export class RealStages implements LoopStages, AsyncDisposable {
       tell,
     );
     const { episodes, successes, steps, complete, faults } = summary;
-    return { episodes, successes, steps, complete, faults, usd: await costOf(run.path) };
+    return { episodes, successes, steps, complete, faults, usd: await this.#cost(run.path) };
   }
 
   async embed(runs: readonly string[], tell: Tell): Promise<void> {
@@ -129,7 +135,7 @@ export class RealStages implements LoopStages, AsyncDisposable {
     // A point of the curve without some of its episodes would be another quantity.
     if (faults[0]) throw faults[0].error;
     const standardError = meanWithError(outcomes(episodes, successRate)).standardError;
-    return { episodes, successRate, standardError, margin: null, usd: await costOf(out) };
+    return { episodes, successRate, standardError, margin: null, usd: await this.#cost(out) };
   }
 
   /** The sweep that chooses the margin has played what the curve needs. */
@@ -150,7 +156,7 @@ export class RealStages implements LoopStages, AsyncDisposable {
     const episodes = record.conditions.tasks.length * (to - from + 1) * validation.repeats;
     const { successRate } = row;
     const standardError = meanWithError(outcomes(episodes, successRate)).standardError;
-    return { episodes, successRate, standardError, margin, usd: await costOf(out) };
+    return { episodes, successRate, standardError, margin, usd: await this.#cost(out) };
   }
 
   async keep(from: string, to: string): Promise<void> {
@@ -177,10 +183,11 @@ export class RealStages implements LoopStages, AsyncDisposable {
   }
 
   #playing(tell: Tell) {
-    const { benchmark, policy, temperature, maxSteps } = this.#plan;
-    const { workers, signal } = this.#options;
+    const { benchmark, policy, localizer, temperature, maxSteps } = this.#plan;
+    const { workers, vlm, signal } = this.#options;
     return {
-      ...{ benchmark, policy },
+      ...{ benchmark, policy, localizer },
+      ...(vlm ? { vlm } : {}),
       ...(temperature === undefined ? {} : { temperature }),
       ...(maxSteps === null ? {} : { maxSteps }),
       ...(workers === undefined ? {} : { workers }),
@@ -206,6 +213,10 @@ export class RealStages implements LoopStages, AsyncDisposable {
       await set.dispose();
       throw error;
     }
+  }
+
+  #cost(run: string): Promise<number> {
+    return costOf(run, this.#options.prices);
   }
 
   async #close(): Promise<void> {
