@@ -8,7 +8,9 @@ import { expect } from 'chai';
 import sharp from 'sharp';
 import { collect, Embedder, embedRun, openRun, openRunSource, train } from '../../ts/index.js';
 import { tinyCheckpoint } from '../support/checkpoint.js';
+import { EndpointServer } from '../support/endpoint-server.js';
 import { packageRoot } from '../support/native.js';
+import { shopper } from '../support/shopper.js';
 
 const run = promisify(execFile);
 
@@ -98,6 +100,24 @@ describe('examples', () => {
 
   it('custom-action.js: the action leads to the page', async () => {
     expect(await example('custom-action.js')).to.equal('success after 1 step\n');
+  });
+
+  it('vlm.js: a model proposes and another call picks, until the order is placed', async () => {
+    const server = new EndpointServer();
+    server.otherwise = shopper;
+    const before = { ...process.env };
+    Object.assign(process.env, { BOQ_VLM_ENDPOINT: await server.start(), BOQ_VLM_MODEL: 'scripted' });
+    try {
+      // Four proposals, and a pick for the two steps with more than one candidate.
+      expect(await example('vlm.js')).to.equal('success after 4 steps, 6 calls, 6300 tokens\n');
+      expect(server.requests).to.have.length(6);
+    } finally {
+      for (const name of ['BOQ_VLM_ENDPOINT', 'BOQ_VLM_MODEL']) {
+        if (before[name] === undefined) delete process.env[name];
+        else process.env[name] = before[name];
+      }
+      await server.stop();
+    }
   });
 
   it('leave no example untried', async () => {

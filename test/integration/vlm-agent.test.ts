@@ -18,34 +18,11 @@ import {
   train,
 } from '../../ts/index.js';
 import { tinyCheckpoint } from '../support/checkpoint.js';
-import {
-  EndpointServer,
-  imagesOf,
-  type Reply,
-  textOf,
-  type WireRequest,
-} from '../support/endpoint-server.js';
+import { EndpointServer, imagesOf } from '../support/endpoint-server.js';
 import { packageRoot } from '../support/native.js';
+import { shopper } from '../support/shopper.js';
 
 const apiKey = 'key-0123456789abcdef';
-
-/** What is left to do on the page as the prompt describes it; in pieces, as models write. */
-function shopper(request: WireRequest): Reply {
-  const text = textOf(request);
-  const left = [
-    ...['Green tea', 'Lemon'].flatMap((name) => {
-      const line = new RegExp(`^- ((?:checkbox|radio) "${name}"[^;\\n]*); not checked`, 'm').exec(text);
-      return line ? [{ type: 'click', element: line[1]! }] : [];
-    }),
-    ...(/^- textbox "Name"(?!.*holds)/m.test(text)
-      ? [{ type: 'write', element: 'textbox "Name"', text: 'Ada', submit: false }]
-      : []),
-  ];
-  const actions = left.length > 0 ? left : [{ type: 'click', element: 'button "Order"' }];
-  const candidates = actions.map((action) => ({ thought: 'it is still open', note: '', action }));
-  const answer = JSON.stringify({ candidates });
-  return { pieces: answer.match(/.{1,40}/g)!, usage: { prompt_tokens: 1000, completion_tokens: 50 } };
-}
 
 describe('agent with a VLM', () => {
   let folder: string;
