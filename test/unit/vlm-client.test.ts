@@ -227,6 +227,13 @@ describe('VLM client', () => {
     await server.start();
   });
 
+  it('says at once when the port is one that nobody may use', async () => {
+    const caller = new Caller('http://127.0.0.1:1/v1');
+    const error = (await caller.ask().catch((reason: unknown) => reason)) as BoqError;
+    expect(error.code).to.equal('BOQ_VLM_UNREACHABLE');
+    expect(caller.waits).to.deep.equal([]);
+  });
+
   it('says when there is no such host', async () => {
     const caller = new Caller('http://no-such-host.invalid/v1');
     const error = (await caller.ask().catch((reason: unknown) => reason)) as BoqError;

@@ -18,6 +18,7 @@ import {
 import { BrokenAnswer, type Fault, faultOf } from './faults.js';
 import { allFeatures, type Features, stepDown } from './features.js';
 import { pictureUrl } from './pictures.js';
+import { presets } from './presets.js';
 import type { EndpointSettings } from './settings.js';
 import { strictSchema } from './strict-schema.js';
 import { Watch } from './watch.js';
@@ -163,9 +164,10 @@ export class ChatClient {
 
   /** The library's error is not passed on as a cause: it holds headers and whatever the endpoint echoed. */
   #error(code: BoqError['code'], message: string): BoqError {
-    const { label, model } = this.settings;
+    const { label, baseUrl, model } = this.settings;
+    const place = Object.hasOwn(presets, label) ? `${label} (${baseUrl})` : label;
     const text = this.#mask(message).replace(/\.+$/, '');
-    return new BoqError(code, `${label}: ${text}.`, { details: { endpoint: label, model } });
+    return new BoqError(code, `${place}: ${text}.`, { details: { endpoint: label, model } });
   }
 }
 

@@ -74,8 +74,8 @@ function connectionFault(error: APIConnectionError, { wasReached }: Asked): Faul
       : 'its certificate is not trusted: set NODE_EXTRA_CA_CERTS to the file of its authority, or correct the address';
     return { kind: 'final', code: 'BOQ_VLM_TLS', message: `${hint} (${code})` };
   }
-  if (code === 'ENOTFOUND') {
-    return { kind: 'final', code: 'BOQ_VLM_UNREACHABLE', message: 'no such host: check the address' };
+  if (code === 'ENOTFOUND' || chain(error).some(({ message }) => /bad port|invalid url/i.test(message))) {
+    return { kind: 'final', code: 'BOQ_VLM_UNREACHABLE', message: 'no such host or port: check the address' };
   }
   if (code === 'ECONNREFUSED' && !wasReached) {
     const message = 'nothing listens there: start the server, or check host and port';
