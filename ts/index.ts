@@ -141,7 +141,6 @@ export {
   type ExperimentOptions,
   type ExperimentProgress,
   type ExperimentResult,
-  type PolicyChoice,
   runExperiment,
 } from './evaluation/experiment.js';
 export { LoopBudget, type LoopLimits, parseLimits } from './evaluation/loop/budget.js';
@@ -172,7 +171,7 @@ export {
   readResults,
 } from './evaluation/results.js';
 export type { PlanFault, PlanProgress } from './evaluation/runner.js';
-export type { EpisodeOptions, SeedRange } from './evaluation/stage.js';
+export type { EpisodeOptions, PolicyChoice, SeedRange } from './evaluation/stage.js';
 export {
   clusteredInterval,
   type Interval,

@@ -23,16 +23,10 @@ import { keptMargin } from './margin.js';
 import { constantModel, ModelSet } from './models.js';
 import { type RefitMethod, refitPolicy } from './refit.js';
 import type { PlanFault, PlanProgress } from './runner.js';
-import type { SeedRange } from './stage.js';
+import type { PolicyChoice, SeedRange } from './stage.js';
 import type { TreeShape } from './tree/branches.js';
 import { explore } from './tree/explore.js';
 import type { ValidationOptions } from './validation.js';
-
-/** A policy, and its temperature where it samples. */
-export interface PolicyChoice {
-  policy: string;
-  temperature?: number;
-}
 
 /** A training that differs in settings alone. */
 export interface Variant {

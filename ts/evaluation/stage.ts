@@ -17,6 +17,12 @@ export interface SeedRange {
   to: number;
 }
 
+/** A policy, and its temperature where it samples. */
+export interface PolicyChoice {
+  policy: string;
+  temperature?: number;
+}
+
 /** Which episodes are played, and by whom. */
 export interface EpisodeOptions {
   /** A benchmark's name, or one of your own. */

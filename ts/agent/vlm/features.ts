@@ -1,5 +1,6 @@
 /** What an endpoint has been found to allow. It starts with everything, and gives up what is refused. */
-import type { AnswerFormat, EndpointSettings } from './settings.js';
+import type { AnswerFormat } from './presets.js';
+import type { EndpointSettings } from './settings.js';
 
 export interface Features {
   format: AnswerFormat;

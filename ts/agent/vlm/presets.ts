@@ -1,5 +1,7 @@
 /** Servers by name: where each listens, whose key it takes, and what its API calls things. */
-import type { AnswerFormat } from './settings.js';
+/** How an answer is held to its form: by a schema, by JSON alone, or by asking for it. */
+export const answerFormats = ['json_schema', 'json_object', 'text'] as const;
+export type AnswerFormat = (typeof answerFormats)[number];
 
 export interface Preset {
   baseUrl: string;

@@ -8,11 +8,14 @@ import { BoqError } from '../../core/errors.js';
 import { nearestNames } from '../../core/nearest.js';
 import type { Json } from '../../store/types.js';
 import type { Price } from '../budget.js';
-import { addressPreset, type Preset, presetNames, presets } from './presets.js';
-
-/** How an answer is held to its form: by a schema, by JSON alone, or by asking for it. */
-export const answerFormats = ['json_schema', 'json_object', 'text'] as const;
-export type AnswerFormat = (typeof answerFormats)[number];
+import {
+  type AnswerFormat,
+  addressPreset,
+  answerFormats,
+  type Preset,
+  presetNames,
+  presets,
+} from './presets.js';
 
 /** Who asks: the policy, the localizer, or the picker. */
 export const roles = ['policy', 'localizer', 'picker'] as const;

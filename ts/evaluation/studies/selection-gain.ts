@@ -1,4 +1,5 @@
-import type { Experiment, PolicyChoice } from '../experiment.js';
+import type { Experiment } from '../experiment.js';
+import type { PolicyChoice } from '../stage.js';
 
 /**
  * Does selection by Q gain over the policy's own choice? Three independent trainings (episodes and networks), each

@@ -2,7 +2,8 @@
  * Selection beyond argmax, after the loop. One confirmation, declared here before its test seeds were played; the
  * other studies explore, on validation seeds, and stand for nothing by themselves.
  */
-import type { Comparison, Experiment, PolicyChoice, Variant } from '../experiment.js';
+import type { Comparison, Experiment, Variant } from '../experiment.js';
+import type { PolicyChoice } from '../stage.js';
 
 /** The setting that the loop's models play and are measured with; chosen on validation seeds. */
 const recommended = 'best-of-q@margin=auto';
