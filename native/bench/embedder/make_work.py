@@ -115,12 +115,14 @@ def write_inputs(path):
     tensors = {"state.ids": state, "state.image": screenshot(1280, 720), "task.ids": words(30)}
     for i, n in enumerate((38, 41, 35)):
         tensors[f"action.{i}.ids"] = words(n)
-    # Actions as the agent words them: real ones of the recorded episode, each with a different ending.
+    # As many tokens as real actions have, in the same frame of the chat format; no two say the same.
     steps = json.loads((EPISODE / "steps.json").read_text())["steps"]
     wordings = [a for s in steps for a in s["actions"]]
+    frame = os.path.commonprefix(wordings)
     for i in range(64):
-        wording = np.array(wordings[i % len(wordings)], np.int32)
-        tensors[f"actions.{i}.ids"] = np.concatenate([wording[:-2], words(i // len(wordings)), wording[-2:]])
+        length = len(wordings[i % len(wordings)]) - len(frame) - 2
+        ending = np.array(wordings[0][-2:], np.int32)
+        tensors[f"actions.{i}.ids"] = np.concatenate([np.array(frame, np.int32), words(length), ending])
     for i, step in enumerate(steps):
         picture = np.asarray(Image.open(EPISODE / step["screenshot"]).convert("RGB"))
         # The same with every pixel changed at every step.
