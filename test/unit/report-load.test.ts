@@ -111,7 +111,7 @@ describe('report from folders', () => {
     expect(examples[2]!.reason).to.equal('best-of-q failed where prompting succeeded.');
     expect(examples[0]!.steps[0]!.image).to.match(/^data:image\/webp;base64,UklGR/);
     expect(examples[0]!.steps[0]).to.deep.include({ chosen: 1, point: { x: 10, y: 20 } });
-    expect(examples[0]!.baseline!.actions).to.deep.equal(['click button "A": clicked 0']);
+    expect(examples[0]!.baseline!.actions).to.deep.equal(['click element: button "A": clicked 0']);
   });
 
   it('still reports where screenshots were removed', async () => {
