@@ -131,7 +131,8 @@ describe('stages', () => {
     expect(results.selectors.prompting).to.include({ episodes: 8, difference: null });
     const rows = (await readFile(join(at('evaluated'), 'results.csv'), 'utf8')).trim().split('\n');
     expect(rows).to.have.length(1 + 5 * 8);
-    for (const row of rows.slice(1)) await readdir(join(at('evaluated'), row.split(',').at(-1)!));
+    const attempt = rows[0]!.split(',').indexOf('attempt');
+    for (const row of rows.slice(1)) await readdir(join(at('evaluated'), row.split(',')[attempt]!));
   });
 
   it('refuses to choose a margin on the seeds that measure it', async () => {
