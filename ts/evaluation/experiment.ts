@@ -72,7 +72,7 @@ export interface Experiment extends PolicyChoice {
     config?: NativeTrainConfig;
   };
   /** Where every choice of a setting is made. */
-  validation: Required<Pick<ValidationOptions, 'tasks' | 'seeds'>>;
+  validation: Required<Pick<ValidationOptions, 'tasks' | 'seeds'>> & Pick<ValidationOptions, 'grid'>;
   /** Tasks and seeds to measure on. */
   questions: readonly { part: string; tasks: readonly string[]; seeds: SeedRange }[];
   /** Selectors measured with every training's model. */

@@ -14,7 +14,11 @@ export function demo(seed: number): Experiment {
       // Half the default's width: on validation seeds as good (0.960 for both at the margin 0.5), in half the time.
       config: { projection: 512, hidden: [512, 512, 256, 128, 64] },
     },
-    validation: { tasks: ['@demo-train'], seeds: { from: 10_000, to: 10_004 } },
+    validation: {
+      tasks: ['@demo-train'],
+      seeds: { from: 10_000, to: 10_004 },
+      grid: [0, 0.05, 0.1, 0.2, 0.3, 0.5, 1],
+    },
     questions: [
       { part: 'seeds', tasks: ['@demo-train'], seeds: { from: 20_000, to: 20_004 } },
       { part: 'tasks', tasks: ['@demo-unseen'], seeds: { from: 20_000, to: 20_002 } },
