@@ -152,7 +152,7 @@ function EvaluationView({ evaluation, id }: { evaluation: Evaluation; id: string
         </table>
       </div>
       <Plot
-        caption={`Difference to ${evaluation.baseline}: thick, 95 % on other seeds of these tasks; thin, on other tasks. Squares are controls, which should stay at zero.`}
+        caption={`Difference to ${evaluation.baseline}: thick, 95 % on other seeds of these tasks; thin, on other tasks. Squares are controls, which should gain nothing.`}
         svg={differencePlot(evaluation)}
       />
       {entries.map(
