@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import type { NativeEmbedder } from '../../ts/native/embedder.js';
-import { codeOf, loadTiny, textItems } from '../support/native.js';
+import { NativeEmbedder } from '../../ts/native/embedder.js';
+import { codeOf, loadTiny, textItems, tinyOptions } from '../support/native.js';
 
 describe('jobs', () => {
   let embedder: NativeEmbedder;
@@ -104,5 +104,21 @@ describe('jobs', () => {
     await round();
     await round();
     expect((process.memoryUsage().rss - before) / 2 ** 20).to.be.below(24);
+  });
+
+  it('keep no kernels for every length of text', async () => {
+    const small = await NativeEmbedder.load({ ...(await tinyOptions()), dtype: 'bfloat16' });
+    const embed = async (from: number, to: number): Promise<void> => {
+      for (let length = from; length < to; length++) {
+        const ids = Int32Array.from({ length }, (_, index) => index % 300);
+        await small.embed([{ ids, images: [] }]);
+      }
+    };
+    await embed(1, 80);
+    const before = process.memoryUsage().rss;
+    await embed(80, 480);
+    // 600 MiB where oneDNN keeps what it likes.
+    expect((process.memoryUsage().rss - before) / 2 ** 20).to.be.below(60);
+    await small.dispose();
   });
 });

@@ -25,6 +25,15 @@ function makeOpenMpWaitPassively(): void {
   process.env.KMP_BLOCKTIME ??= '0';
 }
 
+/**
+ * oneDNN compiles a kernel for each shape that it meets and keeps a thousand of each kind: with texts of every length,
+ * gigabytes. Those of the last few shapes are what repeats.
+ */
+function keepFewKernels(): void {
+  process.env.LRU_CACHE_CAPACITY ??= '64';
+  process.env.ONEDNN_PRIMITIVE_CACHE_CAPACITY ??= '64';
+}
+
 function loadBinary(root: string): Addon {
   if (!existsSync(join(root, 'build', 'Release', 'boq_native.node'))) {
     throw new BoqError(
@@ -47,6 +56,7 @@ function loadBinary(root: string): Addon {
 /** @internal For tests: the addon of the package at `root`, loaded and checked anew. */
 export function loadAddonFrom(root: string): Addon {
   makeOpenMpWaitPassively();
+  keepFewKernels();
   const addon = loadBinary(root);
   const { version } = require(join(root, 'package.json')) as { version: string };
   const built = addon.buildInfo().version;
