@@ -131,6 +131,8 @@ export interface Critic {
     screenshot: Screenshot;
     signal?: AbortSignal;
   }): StepScoring;
+  /** False where scoring embeds nothing, and so costs nothing. */
+  readonly embeds?: boolean;
   /** The chance of success that a Q stands for, where the model was calibrated on held-out episodes. */
   chance?(q: number): number;
 }

@@ -158,6 +158,8 @@ function interpolate({ q: corners, success }: CalibrationMap, q: number): number
 
 /** Gives every candidate the same value: a control that must gain nothing over the policy's own order. */
 export class ConstantCritic {
+  readonly embeds = false;
+
   begin(_state: CriticState): CriticStep {
     let count = 0;
     return {

@@ -39,6 +39,7 @@ export class Meter {
   }
 
   critic(inner: Critic): Critic {
+    if (inner.embeds === false) return inner;
     return {
       ...(inner.chance ? { chance: (q: number) => inner.chance!(q) } : {}),
       begin: (state) => {

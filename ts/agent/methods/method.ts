@@ -4,7 +4,7 @@
  */
 import type { Action } from '../../store/types.js';
 import { type EpisodeResult, type RunEpisodeOptions, runEpisode } from '../loop.js';
-import type { Critic, Episode, Proposer, Selector } from '../types.js';
+import type { Critic, Episode, ProposalEvent, Proposer, Selector } from '../types.js';
 
 export interface Method {
   /** Goes into the episode key: selector and rules, with every setting that changes behaviour. */
@@ -63,6 +63,18 @@ export function methodOf(selector: Selector, rules: readonly Rule[]): Method {
 /** The same selector, made to have scores at hand, so that an attempt can be judged by them. */
 export function scored(selector: Selector): Selector {
   return selector.needsScores ? selector : { ...selector, needsScores: true };
+}
+
+/** Hands on what is proposed; returns the {@link actionKey} of every candidate. */
+export async function* passOn(
+  events: AsyncIterable<ProposalEvent>,
+): AsyncGenerator<ProposalEvent, Set<string>> {
+  const known = new Set<string>();
+  for await (const event of events) {
+    if (event.type === 'candidate') known.add(actionKey(event.candidate.action));
+    yield event;
+  }
+  return known;
 }
 
 /** Equal for equal actions, whatever the order of their arguments. */

@@ -1,4 +1,5 @@
 import { BoqError } from '../../core/errors.js';
+import type { StepScores } from '../../store/types.js';
 import type { Selector } from '../types.js';
 
 /** Scores closer than this are equal, and the earlier candidate wins. */
@@ -17,11 +18,15 @@ export function bestOfQ(margin = 0): Selector {
     candidateCount: (n) => n,
     needsScores: true,
     select: ({ scores }) => {
-      if (!scores)
-        throw new BoqError('BOQ_INVALID_ARGUMENT', `expected scores for the selector ${name}, got none`);
-      return { selector: name, ...chooseAbove(scores.q, margin, 'Q') };
+      return { selector: name, ...chooseAbove(scoresFor(name, scores).q, margin, 'Q') };
     },
   };
+}
+
+/** @throws BOQ_INVALID_ARGUMENT where a selector that needs scores got none */
+export function scoresFor(selector: string, scores: StepScores | null): StepScores {
+  if (scores) return scores;
+  throw new BoqError('BOQ_INVALID_ARGUMENT', `expected scores for the selector ${selector}, got none`);
 }
 
 /**

@@ -1,6 +1,5 @@
-import { BoqError } from '../../core/errors.js';
 import type { Selector } from '../types.js';
-import { chooseAbove } from './best-of-q.js';
+import { chooseAbove, scoresFor } from './best-of-q.js';
 
 /**
  * The candidate of highest mean Q minus `k` standard deviations over the heads: what the heads disagree on, because
@@ -15,9 +14,8 @@ export function lowerBound(k: number, margin = 0): Selector {
     candidateCount: (n) => n,
     needsScores: true,
     select: ({ scores }) => {
-      if (!scores)
-        throw new BoqError('BOQ_INVALID_ARGUMENT', `expected scores for the selector ${name}, got none`);
-      const bounds = scores.q.map((value, index) => value - k * scores.spread[index]!);
+      const { q, spread } = scoresFor(name, scores);
+      const bounds = q.map((value, index) => value - k * spread[index]!);
       return { selector: name, ...chooseAbove(bounds, margin, 'lower bound') };
     },
   };

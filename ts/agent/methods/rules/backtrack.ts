@@ -1,6 +1,6 @@
 import type { Candidate } from '../../../store/types.js';
 import type { Proposer } from '../../types.js';
-import { actionKey, type Rule } from '../method.js';
+import { actionKey, passOn, type Rule } from '../method.js';
 
 /**
  * Backtracking on a drop of V: where V lies more than `drop` below its highest value of the episode, going back (if
@@ -16,11 +16,7 @@ export function backtrack(drop: number): Rule {
       return {
         name: inner.name,
         async *propose(request) {
-          const known = new Set<string>();
-          for await (const event of inner.propose(request)) {
-            if (event.type === 'candidate') known.add(actionKey(event.candidate.action));
-            yield event;
-          }
+          const known = yield* passOn(inner.propose(request));
           if (!critic) return;
           const { instruction, history, observation, signal } = request;
           const { v } = await critic

@@ -1,6 +1,6 @@
 import { createPolicy } from '../../policy/registry.js';
 import type { Proposer } from '../../types.js';
-import { actionKey, type Rule } from '../method.js';
+import { actionKey, passOn, type Rule } from '../method.js';
 
 /** So low that the page's options come in the order of their rank, without chance. */
 const cold = 1e-6;
@@ -18,11 +18,7 @@ export function pageDerived(k: number): Rule {
     proposer: (inner): Proposer => ({
       name: inner.name,
       async *propose(request) {
-        const known = new Set<string>();
-        for await (const event of inner.propose(request)) {
-          if (event.type === 'candidate') known.add(actionKey(event.candidate.action));
-          yield event;
-        }
+        const known = yield* passOn(inner.propose(request));
         let added = 0;
         for await (const event of page.propose({ ...request, n: k + known.size })) {
           if (event.type !== 'candidate' || known.has(actionKey(event.candidate.action))) continue;
