@@ -12,15 +12,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-try:
-    import torchvision  # noqa: F401
-except RuntimeError:
-    # Beside a CPU build of torch the wheel registers kernels for operators that its C++ library would declare.
-    for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
-        del sys.modules[name]
-    _library = torch.library.Library("torchvision", "DEF")
-    _library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    _library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+import torchvision_operators  # noqa: F401
 import transformers
 from transformers import AutoTokenizer, Qwen2_5_VLForConditionalGeneration, Qwen2VLImageProcessorFast
 

@@ -17,10 +17,8 @@ from configs import (
 )
 from counter import counter_bits, fnv1a, image, weight
 
-# The CPU wheel of torchvision registers kernels for operators that its missing C++ library would declare.
-_library = torch.library.Library("torchvision", "DEF")
-_library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-_library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lib"))
+import torchvision_operators  # noqa: E402, F401
 import transformers  # noqa: E402
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2VLImageProcessorFast  # noqa: E402
 

@@ -4,15 +4,12 @@ python test/parity/smart_resize.py    # writes test/fixtures/smart-resize.json
 """
 
 import json
-import pathlib
 import random
+import sys
+from pathlib import Path
 
-import torch
-
-# As in make_fixtures.py: the CPU wheel of torchvision lacks the declarations of two operators.
-_library = torch.library.Library("torchvision", "DEF")
-_library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-_library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/lib"))
+import torchvision_operators  # noqa: E402, F401
 from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize  # noqa: E402
 
 RULES = [(28, 56 * 56, 1280 * 28 * 28), (32, 64 * 32 * 32, 1280 * 32 * 32)]
@@ -27,5 +24,5 @@ for factor, low, high in RULES:
             continue
         rows, columns = smart_resize(height, width, factor, low, high)
         cases.append([factor, low, high, width, height, columns, rows])
-path = pathlib.Path(__file__).parents[1] / "fixtures" / "smart-resize.json"
+path = Path(__file__).parents[1] / "fixtures" / "smart-resize.json"
 path.write_text("[\n" + ",\n".join("  " + json.dumps(case) for case in cases) + "\n]\n")

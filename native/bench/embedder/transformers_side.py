@@ -13,15 +13,13 @@ import os
 import resource
 import sys
 import time
+from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
 
-if not torch.cuda.is_available():
-    # The CPU wheel of torchvision registers kernels for operators that its missing C++ library would declare.
-    _library = torch.library.Library("torchvision", "DEF")
-    _library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    _library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts/lib"))
+import torchvision_operators  # noqa: E402, F401
 from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2VLImageProcessorFast  # noqa: E402
 
 
