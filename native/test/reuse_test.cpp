@@ -240,12 +240,7 @@ TEST_CASE("reuse: an episode agrees with the plain path, together and part by pa
             INFO("call ", call, " item ", i);
             check_close(result.vectors[i], expected[call][i], std::string(dtype) == "bfloat16");
           }
-          total.tokens += result.reuse.tokens;
-          total.computed_tokens += result.reuse.computed_tokens;
-          total.images += result.reuse.images;
-          total.computed_images += result.reuse.computed_images;
-          total.windows += result.reuse.windows;
-          total.computed_windows += result.reuse.computed_windows;
+          total += result.reuse;
         }
         const auto& options = part.options;
         const bool remembers = options.megabytes > 0;

@@ -26,6 +26,16 @@ struct ReuseCounts {
   int64_t images = 0, computed_images = 0;
   /// Of the computed images.
   int64_t windows = 0, computed_windows = 0;
+
+  ReuseCounts& operator+=(const ReuseCounts& other) {
+    tokens += other.tokens;
+    computed_tokens += other.computed_tokens;
+    images += other.images;
+    computed_images += other.computed_images;
+    windows += other.windows;
+    computed_windows += other.computed_windows;
+    return *this;
+  }
 };
 
 struct Reuse {

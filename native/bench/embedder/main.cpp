@@ -9,12 +9,12 @@
 #include <ATen/Parallel.h>
 #include <sys/resource.h>
 
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <map>
 #include <string>
 
+#include "native/bench/timing.h"
 #include "native/core/device.h"
 #include "native/core/passive_wait.h"
 #include "native/core/safetensors.h"
@@ -23,20 +23,8 @@
 namespace {
 
 using namespace boq;
-using Clock = std::chrono::steady_clock;
+using bench::Clock, bench::cpu_seconds, bench::seconds_since;
 using Items = std::vector<vlm::EmbedItem>;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Processor time of all threads: meaningful also where other processes share the machine.
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
 
 int64_t peak_megabytes() {
   rusage usage{};
@@ -121,13 +109,7 @@ Outcome embed_all(vlm::Embedder& embedder, const std::vector<Items>& calls) {
     const auto result = embedder.embed(items, CancelFlag());
     if (!outcome.first.defined()) outcome.first = result.vectors[0];
     outcome.items += items.size();
-    auto& total = outcome.reuse;
-    total.tokens += result.reuse.tokens;
-    total.computed_tokens += result.reuse.computed_tokens;
-    total.images += result.reuse.images;
-    total.computed_images += result.reuse.computed_images;
-    total.windows += result.reuse.windows;
-    total.computed_windows += result.reuse.computed_windows;
+    outcome.reuse += result.reuse;
   }
   return outcome;
 }

@@ -7,15 +7,14 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
-#include <sys/resource.h>
 
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "native/bench/timing.h"
 #include "native/core/device.h"
 #include "native/core/passive_wait.h"
 #include "native/iql/scorer.h"
@@ -26,19 +25,7 @@
 namespace {
 
 using namespace boq;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Processor time of all threads: meaningful also where other processes share the machine.
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
+using bench::Clock, bench::cpu_seconds, bench::seconds_since;
 
 struct Options {
   std::filesystem::path data;
