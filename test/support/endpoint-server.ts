@@ -66,6 +66,8 @@ export interface WireRequest {
 }
 
 export class EndpointServer {
+  /** Where it listens, or last did. */
+  url = '';
   readonly requests: ReceivedRequest[] = [];
   script: (Reply | ((request: WireRequest) => Reply))[] = [];
   otherwise: Reply | ((request: WireRequest) => Reply) = { pieces: ['nothing more to say'] };
@@ -84,7 +86,8 @@ export class EndpointServer {
   async start(): Promise<string> {
     await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
     const scheme = 'setSecureContext' in this.#server ? 'https' : 'http';
-    return `${scheme}://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
+    this.url = `${scheme}://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
+    return this.url;
   }
 
   async stop(): Promise<void> {
@@ -170,6 +173,19 @@ export class EndpointServer {
       this.#timers.add(timer);
     });
   }
+}
+
+/** One server for the tests of a suite; each test finds it started, with nothing scripted and nothing received. */
+export function endpointForEachTest(): EndpointServer {
+  const server = new EndpointServer();
+  const { otherwise } = server;
+  beforeEach(async () => {
+    Object.assign(server, { script: [], otherwise });
+    server.requests.length = 0;
+    await server.start();
+  });
+  afterEach(() => server.stop());
+  return server;
 }
 
 /** The text of a request's messages, in order. */

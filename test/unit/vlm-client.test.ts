@@ -16,7 +16,7 @@ import {
 import { type BoqError, isBoqError } from '../../ts/core/errors.js';
 import type { Usage } from '../../ts/store/types.js';
 import { endpointFaults } from '../support/endpoint-faults.js';
-import { EndpointServer, imagesOf } from '../support/endpoint-server.js';
+import { EndpointServer, endpointForEachTest, imagesOf } from '../support/endpoint-server.js';
 
 const apiKey = 'key-0123456789abcdef';
 
@@ -81,13 +81,7 @@ async function request(): Promise<ChatRequest> {
 }
 
 describe('VLM client', () => {
-  let server: EndpointServer;
-  let url: string;
-  beforeEach(async () => {
-    server = new EndpointServer();
-    url = await server.start();
-  });
-  afterEach(() => server.stop());
+  const server = endpointForEachTest();
 
   describe('faults of the endpoint', () => {
     for (const [name, { sent, isForever, isQuiet, ends, says, waits, asked }] of Object.entries(
@@ -97,7 +91,7 @@ describe('VLM client', () => {
         server.script = [...sent];
         server.otherwise = isForever ? sent[0]! : { pieces: ['fine'] };
         const patience = { beginMs: 1500, silenceMs: 1500 };
-        const caller = new Caller(url, isQuiet ? patience : {});
+        const caller = new Caller(server.url, isQuiet ? patience : {});
         const told = await caller.ask().catch((error: unknown) => error as BoqError);
         // Every call is counted, and the key is nowhere.
         expect(caller.usage).to.have.length(server.requests.length);
@@ -120,7 +114,7 @@ describe('VLM client', () => {
 
   it('sends model, messages, picture, schema, limits and key', async () => {
     server.script = [{ pieces: ['fi', 'ne'] }];
-    const { text, usage } = await new Caller(url).ask();
+    const { text, usage } = await new Caller(server.url).ask();
     expect(text).to.equal('fine');
     expect(usage).to.deep.equal([{ purpose: 'policy', model: 'm', inputTokens: 100, outputTokens: 10 }]);
     const [{ body, authorization, url: path }] = server.requests as [(typeof server.requests)[0]];
@@ -148,7 +142,7 @@ describe('VLM client', () => {
     const before = process.env['OPENAI_API_KEY'];
     process.env['OPENAI_API_KEY'] = 'not-for-you-0123456789';
     try {
-      const settings = resolveEndpoint('policy', { options: { endpoint: url, model: 'm' } });
+      const settings = resolveEndpoint('policy', { options: { endpoint: server.url, model: 'm' } });
       for await (const _ of new ChatClient(settings).chat(await request()));
     } finally {
       if (before === undefined) delete process.env['OPENAI_API_KEY'];
@@ -160,18 +154,18 @@ describe('VLM client', () => {
   it('remembers what an endpoint refuses', async () => {
     server.otherwise = ({ response_format }) =>
       response_format?.type === 'json_schema' ? { status: 400, body: '' } : { pieces: ['fine'] };
-    const caller = new Caller(url);
+    const caller = new Caller(server.url);
     await caller.ask();
     expect(server.requests).to.have.length(2);
     await caller.ask();
     expect(server.requests).to.have.length(3);
-    expect(caller.notices).to.deep.equal([`${url}: json_schema is refused, json_object from now on.`]);
+    expect(caller.notices).to.deep.equal([`${server.url}: json_schema is refused, json_object from now on.`]);
   });
 
   it('steps down once when several calls are refused at the same time', async () => {
     server.otherwise = ({ response_format }) =>
       response_format?.type === 'json_schema' ? { status: 400, body: '' } : { pieces: ['fine'] };
-    const caller = new Caller(url);
+    const caller = new Caller(server.url);
     await Promise.all([caller.ask(), caller.ask(), caller.ask()]);
     expect(server.requests.at(-1)!.body.response_format).to.deep.equal({ type: 'json_object' });
   });
@@ -179,13 +173,13 @@ describe('VLM client', () => {
   it('shortens in advance where the context is known', async () => {
     server.otherwise = { pieces: ['fine'] };
     const messages = (level: number) => [say('user', 'word '.repeat(level === 0 ? 4000 : 10))];
-    await new Caller(url, { contextTokens: 4096 }).ask({ messages });
+    await new Caller(server.url, { contextTokens: 4096 }).ask({ messages });
     expect(JSON.stringify(server.requests[0]!.body.messages)).to.have.length.below(200);
   });
 
   it('estimates tokens where the endpoint does not count, thoughts included', async () => {
     server.script = [{ pieces: ['word '.repeat(8)], reasoning: 'hm. '.repeat(100), usage: null }];
-    const { usage } = await new Caller(url).ask();
+    const { usage } = await new Caller(server.url).ask();
     expect(usage[0]!.outputTokens).to.equal(110);
     expect(usage[0]!.inputTokens).to.be.within(10, 30);
   });
@@ -194,7 +188,7 @@ describe('VLM client', () => {
     server.otherwise = { pieces: ['fine'] };
     const screenshot = await picture(400, 200);
     const messages = () => [{ role: 'user', content: [{ type: 'image', screenshot }] } as ChatMessage];
-    await new Caller(url, { maxPixels: 20_000, imageFormat: 'jpeg' }).ask({ messages });
+    await new Caller(server.url, { maxPixels: 20_000, imageFormat: 'jpeg' }).ask({ messages });
     const [image] = imagesOf(server.requests[0]!.body);
     const sent = await sharp(Buffer.from(image!.split(',')[1]!, 'base64')).metadata();
     expect(sent).to.include({ format: 'jpeg', width: 200, height: 100 });
@@ -202,7 +196,7 @@ describe('VLM client', () => {
 
   it('stops when its caller does, and still counts', async () => {
     server.script = [{ pieces: ['one', 'two'], hangAfter: 1 }];
-    const caller = new Caller(url, { silenceMs: 60_000 });
+    const caller = new Caller(server.url, { silenceMs: 60_000 });
     const stop = new AbortController();
     const usage: Usage[] = [];
     const error = await (async () => {
@@ -218,12 +212,11 @@ describe('VLM client', () => {
 
   it('says when nothing listens, at once on the first call', async () => {
     await server.stop();
-    const caller = new Caller(url);
+    const caller = new Caller(server.url);
     const error = (await caller.ask().catch((reason: unknown) => reason)) as BoqError;
     expect(error.code).to.equal('BOQ_VLM_UNREACHABLE');
     expect(error.message).to.include('start the server');
     expect(caller.waits).to.deep.equal([]);
-    server = new EndpointServer();
     await server.start();
   });
 
@@ -241,7 +234,7 @@ describe('VLM client', () => {
   });
 
   it('says when the other side speaks no TLS', async () => {
-    const error = (await new Caller(url.replace('http:', 'https:'))
+    const error = (await new Caller(server.url.replace('http:', 'https:'))
       .ask()
       .catch((reason: unknown) => reason)) as BoqError;
     expect(error.code, error.message).to.equal('BOQ_VLM_TLS');

@@ -10,7 +10,7 @@ import { VlmLocalizer } from '../../ts/agent/localizer/vlm-localizer.js';
 import type { Observation } from '../../ts/agent/types.js';
 import { openClient } from '../../ts/agent/vlm/index.js';
 import { isBoqError } from '../../ts/core/errors.js';
-import { EndpointServer, imagesOf, type Reply, textOf } from '../support/endpoint-server.js';
+import { endpointForEachTest, imagesOf, type Reply, textOf } from '../support/endpoint-server.js';
 import { element, observation } from '../support/page-elements.js';
 
 type Sizes = [factor: number, low: number, high: number, width: number, height: number, w: number, h: number];
@@ -58,18 +58,12 @@ async function page(scale = 1): Promise<Observation> {
 }
 
 describe('VLM localizers', () => {
-  let server: EndpointServer;
-  let url: string;
-  beforeEach(async () => {
-    server = new EndpointServer();
-    url = await server.start();
-  });
-  afterEach(() => server.stop());
+  const server = endpointForEachTest();
 
   const open = (form: string) =>
     new VlmLocalizer(
       openClient('localizer', {
-        options: { endpoint: url, model: 'm', attempts: 2, retryMs: 1 },
+        options: { endpoint: server.url, model: 'm', attempts: 2, retryMs: 1 },
         environment: {},
       }),
       form,
@@ -174,7 +168,7 @@ describe('VLM localizers', () => {
   });
 
   it('are made by name', () => {
-    const setup = { options: { endpoint: url, model: 'm' }, environment: {} };
+    const setup = { options: { endpoint: server.url, model: 'm' }, environment: {} };
     expect(createLocalizer('page').name).to.equal('page');
     expect(createLocalizer('holo1.5, page', setup).name).to.equal('holo1.5 m, else page');
     expect(() => createLocalizer('holo1,5', setup)).to.throw('did you mean');

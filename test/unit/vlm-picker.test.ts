@@ -7,7 +7,7 @@ import type { SelectRequest } from '../../ts/agent/types.js';
 import { openClient } from '../../ts/agent/vlm/index.js';
 import { isBoqError } from '../../ts/core/errors.js';
 import { randomSource } from '../../ts/core/random.js';
-import { EndpointServer, imagesOf, type Reply, textOf } from '../support/endpoint-server.js';
+import { endpointForEachTest, imagesOf, type Reply, textOf } from '../support/endpoint-server.js';
 
 async function choice(changes: Partial<SelectRequest> = {}): Promise<SelectRequest> {
   const bytes = await sharp({ create: { width: 40, height: 30, channels: 3, background: '#fff' } })
@@ -36,17 +36,14 @@ async function choice(changes: Partial<SelectRequest> = {}): Promise<SelectReque
 }
 
 describe('VLM picker', () => {
-  let server: EndpointServer;
-  let url: string;
-  beforeEach(async () => {
-    server = new EndpointServer();
-    url = await server.start();
-  });
-  afterEach(() => server.stop());
+  const server = endpointForEachTest();
 
   const picker = () =>
     vlmPicker(
-      openClient('picker', { options: { endpoint: url, model: 'judge', attempts: 1 }, environment: {} }),
+      openClient('picker', {
+        options: { endpoint: server.url, model: 'judge', attempts: 1 },
+        environment: {},
+      }),
     );
 
   async function select(replies: Reply[], changes: Partial<SelectRequest> = {}) {

@@ -8,7 +8,7 @@ import { ChatClient, resolveEndpoint } from '../../ts/agent/vlm/index.js';
 import { randomSource } from '../../ts/core/random.js';
 import type { Candidate } from '../../ts/store/types.js';
 import {
-  EndpointServer,
+  endpointForEachTest,
   imagesOf,
   type Reply,
   textOf,
@@ -46,17 +46,11 @@ async function step(changes: Partial<ProposeRequest> = {}): Promise<ProposeReque
 }
 
 describe('VlmPolicy', () => {
-  let server: EndpointServer;
-  let url: string;
-  beforeEach(async () => {
-    server = new EndpointServer();
-    url = await server.start();
-  });
-  afterEach(() => server.stop());
+  const server = endpointForEachTest();
 
   function policy(options: Partial<VlmPolicyOptions> = {}): VlmPolicy {
     const settings = resolveEndpoint('policy', {
-      options: { endpoint: url, model: 'm', attempts: 2, retryMs: 1, silenceMs: 1500 },
+      options: { endpoint: server.url, model: 'm', attempts: 2, retryMs: 1, silenceMs: 1500 },
       environment: {},
     });
     const now = () => new Date('2026-03-04T12:00:00Z');
@@ -295,7 +289,7 @@ describe('VlmPolicy', () => {
     const request = await step();
     const preview = policy().preview(request);
     expect(preview)
-      .to.include(`To m at ${url}`)
+      .to.include(`To m at ${server.url}`)
       .and.include('[screenshot 64x48]')
       .and.include('"const": "click"');
     server.otherwise = { pieces: [list(click('a'), click('b'), click('c'))] };
