@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kLanes = 16, kStep = 2 * kLanes;
 constexpr int64_t kIntegersFrom = 1 << 17;  // weights of a matrix
 constexpr int64_t kBlock = 32;              // rows of a matrix that one task multiplies
-constexpr int64_t kSerial = 1 << 17;        // weights below which waking a thread costs more than it does
+constexpr int64_t kSerial = 1 << 20;        // weights below which waking a thread costs more than it does
 
 typedef float Floats __attribute__((vector_size(64)));
 typedef int32_t Ints __attribute__((vector_size(64)));

@@ -1,6 +1,7 @@
 #include "native/iql/scorer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 
 #include <numeric>
@@ -19,6 +20,8 @@ namespace boq::iql {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kManyStates = 16;
 
 void load_network(const SafetensorsFile& file, const std::string& prefix, bool numbered, Network& network,
                   std::vector<std::string>& taken) {
@@ -160,10 +163,24 @@ Scores Scorer::score(const ScoreBatch& batch) const {
 
   const at::Tensor state = m.standardisers.state.apply(batch.states.to(m.device, at::kFloat));
   const at::Tensor task = m.standardisers.task.apply(batch.tasks.to(m.device, at::kFloat));
-  scores.v = m.v_of(state, task);
+  at::Tensor heads;
+  const auto forward = [&](int64_t first, int64_t last) {
+    const c10::NoGradGuard no_grad_here;  // a setting of each thread
+    for (int64_t network = first; network < last; ++network) {
+      if (network == 0 && actions > 0) {
+        const at::Tensor action = m.standardisers.action.apply(batch.actions.to(m.device, at::kFloat));
+        heads = m.q_of(state, action, task, owner.contiguous());
+      } else if (network == 1) {
+        scores.v = m.v_of(state, task);
+      }
+    }
+  };
+  // Of few states, a thread for each network; of many, all threads for one network and then the other.
+  if (states < kManyStates && m.device.is_cpu())
+    at::parallel_for(0, 2, 1, forward);
+  else
+    forward(0, 2);
   if (actions > 0) {
-    const at::Tensor action = m.standardisers.action.apply(batch.actions.to(m.device, at::kFloat));
-    const at::Tensor heads = m.q_of(state, action, task, owner.contiguous());
     scores.q = heads.mean(0).cpu();
     if (heads.size(0) > 1) scores.spread = heads.std(0, /*unbiased=*/false).cpu();
   }

@@ -213,7 +213,7 @@ at::Tensor RowStore::gather(std::span<const int64_t> ids, const Standardiser& st
   if (!standardiser.is_identity())
     scaling = {standardiser.mean.const_data_ptr<float>(), standardiser.std.const_data_ptr<float>(),
                static_cast<float>(standardiser.clip)};
-  at::parallel_for(0, count, std::max<int64_t>(1, (1 << 15) / width_), [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, count, std::max<int64_t>(1, (1 << 17) / width_), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       if (ids[static_cast<size_t>(i)] < 0) {
         std::fill(to + i * stride, to + (i + 1) * stride, 0);

@@ -1,6 +1,11 @@
 #include "native/core/device.h"
 
+#include <ATen/Parallel.h>
+
 #include <filesystem>
+#include <mutex>
+#include <set>
+#include <thread>
 
 #include "doctest/doctest.h"
 #include "native/test/expect_error.h"
@@ -28,6 +33,22 @@ TEST_CASE("device: names are parsed, CUDA is never replaced silently") {
 }
 
 TEST_CASE("device: the CPU share is at least one thread") { CHECK(boq::cpu_share() >= 1); }
+
+#if defined(__GNUC__) && !defined(__clang__)
+TEST_CASE("device: our own loops run on the threads that torch is told to take") {
+  const int before = at::get_num_threads();
+  at::set_num_threads(2);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  // Without OpenMP in our own files the loop would silently be one thread's.
+  at::parallel_for(0, 2, 1, [&](int64_t, int64_t) {
+    const std::lock_guard lock(mutex);
+    threads.insert(std::this_thread::get_id());
+  });
+  at::set_num_threads(before);
+  CHECK(threads.size() == 2);
+}
+#endif
 
 TEST_CASE("device: the tightest quota on the way up to the root counts") {
   const boq::test::TemporaryFolder folder;

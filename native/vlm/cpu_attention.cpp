@@ -25,6 +25,7 @@ using simd::kLanes;
 
 constexpr int64_t kRows = 6;            // query rows of a register tile
 constexpr int64_t kPanel = 2 * kLanes;  // keys, or columns of the values, of a register tile
+constexpr int64_t kSerial = 1 << 22;  // multiplications below which waking a thread costs more than it brings
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 template <class T>
@@ -192,6 +193,19 @@ std::vector<Block> plan_blocks(const Segments& segments, int64_t kv_heads, int64
   return blocks;
 }
 
+/// Multiplications of all queries with all keys that they may see, causal or not.
+int64_t count_products(const Segments& segments, int64_t heads, int64_t dim) {
+  int64_t pairs = 0;
+  for (size_t s = 0; s < segments.size(); ++s) {
+    int64_t keys = segments.length(s);
+    if (!segments.prefixes.empty()) {
+      for (const auto& range : segments.prefixes[s]) keys += range.end - range.begin;
+    }
+    pairs += segments.length(s) * keys;
+  }
+  return pairs * heads * dim;
+}
+
 template <class T>
 void attend_typed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Segments& segments,
                   bool is_causal, at::Tensor& out) {
@@ -226,8 +240,8 @@ void attend_typed(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
     add_rows(own, own + (is_causal ? block.last_query : length));
   };
   // Threads take the next blocks when they are done, some short ones at a time.
-  const auto count = static_cast<int64_t>(blocks.size()),
-             threads = static_cast<int64_t>(at::get_num_threads());
+  const auto count = static_cast<int64_t>(blocks.size());
+  const int64_t threads = count_products(segments, q.size(1), dim) < kSerial ? 1 : at::get_num_threads();
   const auto at_once = std::clamp<int64_t>(count / (16 * threads), 1, 16);
   std::atomic<int64_t> next{0};
   at::parallel_for(0, std::min(threads, count), 1, [&](int64_t, int64_t) {

@@ -17,8 +17,8 @@ using c10::BFloat16;
 using simd::Floats;
 using simd::kLanes;
 
-/// Elements below which a second thread costs more than it brings.
-constexpr int64_t kElementsPerThread = 1 << 14;
+/// Elements below which waking a second thread costs more than it brings.
+constexpr int64_t kElementsPerThread = 1 << 17;
 
 int64_t grain(int64_t row_elements) {
   return std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, row_elements));
