@@ -8,8 +8,8 @@ of no other), in --model or below the system's temporary folder, once. Trunk onl
 key-value cache. Needs the C++ benchmark and a Python with torch, torchvision, transformers, safetensors and Pillow:
     cmake -S . -B build-cmake/bench -DBOQ_BUILD_ADDON=OFF -DBOQ_BUILD_BENCH=ON && cmake --build build-cmake/bench
 
-Prints a table in Markdown; --append adds it to docs/benchmarks/embedder.md. Ratios are of processor time, which stays
-meaningful where other programs share the machine; wall time stands beside it.
+Prints a table in Markdown; --append adds it to docs/benchmarks/embedder.md. Ratios are transformers over this package;
+that of processor time stays meaningful where other programs share the machine.
 """
 
 import argparse
@@ -109,17 +109,18 @@ class Table:
     def __init__(self, ours, theirs):
         self.ours, self.theirs = ours, theirs
         self.lines = [
-            "| work | side | processor s, median (range) | wall s, median (range) | transformers / this package, processor |",
-            "|---|---|---|---|---|",
+            "| work | side | wall s, median (range) | processor s, median (range) | ratio, wall | ratio, processor |",
+            "|---|---|---|---|---|---|",
         ]
 
     def add(self, work, side, label, line, base=None):
-        cpu, wall = side.seconds(line), side.seconds(line, "seconds")
-        ratio = ""
-        if base:
-            pairs = [a / b for a, b in zip(cpu, self.ours.seconds(base))]
-            ratio = f"**{statistics.median(pairs):.2f}** ({min(pairs):.2f} to {max(pairs):.2f})"
-        self.lines.append(f"| {work} | {label} | {spread(cpu)} | {spread(wall)} | {ratio} |")
+        cells = [work, label]
+        ratios = []
+        for key in ("seconds", "cpuSeconds"):
+            cells.append(spread(side.seconds(line, key)))
+            pairs = [a / b for a, b in zip(side.seconds(line, key), self.ours.seconds(base, key))] if base else []
+            ratios.append(f"**{statistics.median(pairs):.2f}** ({min(pairs):.2f} to {max(pairs):.2f})" if pairs else "")
+        self.lines.append(f"| {' | '.join([*cells, *ratios])} |")
 
 
 def measure(ours, theirs, options):
