@@ -235,7 +235,9 @@ export {
 export type { EmbedderProfile } from './learning/profile.js';
 export { openRunSource } from './learning/run-source.js';
 export {
+  type ActionView,
   actionPrompt,
+  actionViews,
   describeAction,
   image,
   type PastStep,

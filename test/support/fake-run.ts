@@ -16,6 +16,7 @@ export class FakeEmbedder implements RunEmbedder {
   readonly profile = {
     model: 'fake',
     template: 'boq-1',
+    actionView: 'whole',
     pooling: 'mean',
     l2: false,
     hiddenLayer: -1,

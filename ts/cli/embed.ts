@@ -1,8 +1,9 @@
 /** embed.js: recorded runs in, embedding folders out. */
-
+import { Option } from 'commander';
 import { type EmbedRunResult, embedRun } from '../learning/embed-run.js';
 import { Embedder, type EmbedderOptions } from '../learning/embedder.js';
 import { openRunSource } from '../learning/run-source.js';
+import { type ActionView, actionViews } from '../learning/templates.js';
 import { findCheckpoint } from './checkpoint.js';
 import { integerOption, runCommand } from './command.js';
 import { addCacheOptions, type CacheFlags, openCache } from './embedding-cache.js';
@@ -13,6 +14,7 @@ interface EmbedFlags extends CacheFlags {
   device: string;
   dtype: NonNullable<EmbedderOptions['dtype']>;
   pooling: NonNullable<EmbedderOptions['pooling']>;
+  actionView: ActionView;
   l2?: boolean;
   hiddenLayer: number;
   minPixels?: number;
@@ -36,6 +38,11 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--device <device>', 'auto, cpu or cuda:N', 'auto')
         .option('--dtype <type>', 'auto, float32 or bfloat16', 'auto')
         .option('--pooling <rule>', 'mean, last, text-mean or image-mean', 'mean')
+        .addOption(
+          new Option('--action-view <what>', 'what of an action is read: all, or its type and thought alone')
+            .choices([...actionViews])
+            .default('whole'),
+        )
         .option('--l2', 'scale every vector to length 1')
         .option('--hidden-layer <k>', 'output of layer k; -1: after the final norm', integerOption(-1), -1)
         .option('--min-pixels <n>', 'smallest image area after scaling', integerOption(1))
@@ -53,6 +60,7 @@ export function main(argv: readonly string[]): Promise<number> {
           device: flags.device,
           dtype: flags.dtype,
           pooling: flags.pooling,
+          actionView: flags.actionView,
           l2: flags.l2 ?? false,
           hiddenLayer: flags.hiddenLayer,
           ...(flags.minPixels === undefined ? {} : { minPixels: flags.minPixels }),

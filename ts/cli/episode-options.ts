@@ -31,7 +31,10 @@ export interface EpisodeFlags extends VlmFlags {
 
 export function addEpisodeOptions(command: Command): Command {
   return addVlmOptions(command)
-    .requiredOption('--benchmark <name>', 'which benchmark, e.g. miniwob')
+    .requiredOption(
+      '--benchmark <name>',
+      'which benchmark, e.g. miniwob, or miniwob+reworded for other words',
+    )
     .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
     .requiredOption('--seeds <range>', 'episode seeds of each task, e.g. 0-29', rangeOption)
     .requiredOption('--out <folder>', 'the run to begin or to continue')

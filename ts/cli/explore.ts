@@ -36,7 +36,10 @@ export function main(argv: readonly string[]): Promise<number> {
       'embed.js and train.js as any other; run again with the same options, it goes on where it stopped.',
     (command, context) => {
       command
-        .requiredOption('--benchmark <name>', 'which benchmark, e.g. miniwob')
+        .requiredOption(
+          '--benchmark <name>',
+          'which benchmark, e.g. miniwob, or miniwob+reworded for other words',
+        )
         .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
         .requiredOption('--seeds <range>', 'episode seeds of each task', rangeOption)
         .requiredOption('--out <folder>', 'the run to begin or to continue')

@@ -55,7 +55,10 @@ export function main(argv: readonly string[]): Promise<number> {
       "paper's: five exploring runs, four cycles of two.",
     (command, context) => {
       addVlmOptions(command)
-        .requiredOption('--benchmark <name>', 'which benchmark, e.g. miniwob')
+        .requiredOption(
+          '--benchmark <name>',
+          'which benchmark, e.g. miniwob, or miniwob+reworded for other words',
+        )
         .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
         .requiredOption(
           '--seeds <range>',

@@ -24,7 +24,7 @@ export interface OpenModel {
   trainingTasks: string[];
 }
 
-/** The embedder that a set of models shares. */
+/** The checkpoint that a set of models shares. */
 export interface ModelSetOptions {
   /** Checkpoint folder of the embedder that the models were trained on. */
   embedder: string;
@@ -33,11 +33,12 @@ export interface ModelSetOptions {
   cache?: ContentCache;
 }
 
-/** Models that share one embedder. Release with `dispose()` or `await using`. */
+/** Models that share one checkpoint, loaded once for each profile. Release with `dispose()` or `await using`. */
 export class ModelSet implements AsyncDisposable {
   readonly #options: ModelSetOptions;
   readonly #scorers: Scorer[] = [];
-  #embedder: Embedder | null = null;
+  /** By the settings that they were loaded with. */
+  readonly #embedders = new Map<string, Embedder>();
 
   constructor(options: ModelSetOptions) {
     this.#options = options;
@@ -62,27 +63,31 @@ export class ModelSet implements AsyncDisposable {
     };
   }
 
-  /** Loads the checkpoint once, with the settings that the first model's profile names. */
+  /** The checkpoint with the settings that the model's profile names. */
   async #embedderFor({ profile }: ModelConfig): Promise<Embedder> {
-    if (this.#embedder) return this.#embedder;
     const settings = profile as Pick<
       Required<EmbedderOptions>,
-      'pooling' | 'l2' | 'hiddenLayer' | 'minPixels' | 'maxPixels' | 'dtype'
+      'pooling' | 'l2' | 'hiddenLayer' | 'minPixels' | 'maxPixels' | 'dtype' | 'actionView'
     >;
-    const { pooling, l2, hiddenLayer, minPixels, maxPixels, dtype } = settings;
-    this.#embedder = await Embedder.load({
+    const { pooling, l2, hiddenLayer, minPixels, maxPixels, dtype, actionView } = settings;
+    const chosen = { pooling, l2, hiddenLayer, minPixels, maxPixels, dtype, actionView };
+    const key = JSON.stringify(chosen);
+    const known = this.#embedders.get(key);
+    if (known) return known;
+    const embedder = await Embedder.load({
       path: this.#options.embedder,
       device: this.#options.device ?? 'auto',
       ...(this.#options.cache === undefined ? {} : { cache: this.#options.cache }),
-      ...{ pooling, l2, hiddenLayer, minPixels, maxPixels, dtype },
+      ...chosen,
     });
-    return this.#embedder;
+    this.#embedders.set(key, embedder);
+    return embedder;
   }
 
   async dispose(): Promise<void> {
     for (const scorer of this.#scorers.splice(0)) await scorer.dispose();
-    await this.#embedder?.dispose();
-    this.#embedder = null;
+    for (const embedder of this.#embedders.values()) await embedder.dispose();
+    this.#embedders.clear();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -9,8 +9,8 @@ import { checkpointName } from './checkpoints.js';
 import { contentKey } from './key-table.js';
 import { type BatchEmbedder, type BatchedVector, MicroBatcher } from './micro-batcher.js';
 import type { CalibrationMap } from './model-card.js';
-import { requireSameFingerprint } from './profile.js';
-import { actionPrompt, type PastStep, statePrompt, taskPrompt } from './templates.js';
+import { type EmbedderProfile, requireSameFingerprint } from './profile.js';
+import { type ActionView, actionPrompt, type PastStep, statePrompt, taskPrompt } from './templates.js';
 
 /** What a step is scored on. */
 export interface CriticState {
@@ -38,6 +38,7 @@ export interface CriticStep {
 /** What the critic needs of an embedder. */
 export interface CriticEmbedder extends BatchEmbedder {
   readonly path: string;
+  readonly profile: Pick<EmbedderProfile, 'actionView'>;
   readonly fingerprint: string;
 }
 
@@ -52,6 +53,7 @@ export interface CriticScorer {
 export class QCritic {
   readonly #scorer: CriticScorer;
   readonly #batcher: MicroBatcher;
+  readonly #view: ActionView;
   /** The chance of success that a Q stands for; absent where the model was not calibrated. */
   readonly chance?: (q: number) => number;
   readonly #embedderName: string;
@@ -73,6 +75,7 @@ export class QCritic {
     );
     this.#scorer = scorer;
     this.#batcher = new MicroBatcher(embedder);
+    this.#view = embedder.profile.actionView;
     if (calibration && calibration.q.length > 0) this.chance = (q) => interpolate(calibration, q);
     this.#embedderName = checkpointName(embedder.path);
   }
@@ -88,7 +91,7 @@ export class QCritic {
     const actions: { key: string; answer: Promise<BatchedVector> }[] = [];
     return {
       add: (candidate) => {
-        const prompt = actionPrompt(candidate);
+        const prompt = actionPrompt(candidate, this.#view);
         const key = Buffer.from(contentKey(JSON.stringify(prompt))).toString('latin1');
         actions.push({ key, answer: this.#start({ prompt }) });
       },

@@ -264,7 +264,9 @@ class EmbedStage {
       const state = await this.#row(streams.state, statePrompt({ instruction, history }), screenshot);
       const candidateRows: number[] = [];
       for (const candidate of candidates) {
-        candidateRows.push(await this.#row(streams.action, actionPrompt(candidate)));
+        candidateRows.push(
+          await this.#row(streams.action, actionPrompt(candidate, this.#embedder.profile.actionView)),
+        );
       }
       rows.push({
         state,

@@ -17,7 +17,7 @@ import type { ContentCache } from './content-cache.js';
 import { decodeImage } from './images.js';
 import { contentKey } from './key-table.js';
 import { type EmbedderProfile, fingerprintOf, hashCheckpoint, readPixelLimits } from './profile.js';
-import { type Piece, templateVersion } from './templates.js';
+import { type ActionView, type Piece, templateVersion } from './templates.js';
 import { PromptTokenizer } from './tokenizer.js';
 
 /** Which checkpoint, where, and how its hidden states become one vector. */
@@ -36,6 +36,8 @@ export interface EmbedderOptions {
   /** Limits on an image's area after scaling; by default those of the checkpoint. */
   minPixels?: number;
   maxPixels?: number;
+  /** What of a candidate its prompt shows; part of the profile, and up to whoever writes the prompts. Default whole. */
+  actionView?: ActionView;
   /** Looked up before anything is computed; stays the caller's to close. */
   cache?: ContentCache;
   /** What may be remembered to do less work; all of it by default, in 512 MiB. Results differ by rounding alone. */
@@ -157,6 +159,7 @@ export class Embedder implements AsyncDisposable {
     const profile: EmbedderProfile = {
       model,
       template: templateVersion,
+      actionView: options.actionView ?? 'whole',
       ...settings,
       imageProcessor: 'torchvision',
       dtype,

@@ -8,12 +8,14 @@ import { mkdir, readdir, readFile, realpath, rename, stat, writeFile } from 'nod
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { BoqError } from '../core/errors.js';
+import type { ActionView } from './templates.js';
 
 /** Everything that a vector depends on. Vectors of different profiles must not meet. */
 export interface EmbedderProfile {
   /** sha256 over the checkpoint's configuration, tokenizer and weights. */
   model: string;
   template: string;
+  actionView: ActionView;
   pooling: string;
   l2: boolean;
   hiddenLayer: number;

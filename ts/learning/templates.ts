@@ -89,13 +89,26 @@ export function taskPrompt(instruction: string): Piece[] {
   return renderChat([{ role: 'user', content: [`Task: ${wellFormed(instruction).trim()}`] }]);
 }
 
-/** What a candidate would do and why. Equal candidates give equal prompts whatever the order of their arguments. */
-export function actionPrompt(candidate: { action: Action; thought: string; note: string }): Piece[] {
-  return renderChat([{ role: 'user', content: [actionText(candidate)] }]);
+/** What of a candidate is read: all of it, or its type and thought alone, so that Q cannot learn names by heart. */
+export const actionViews = ['whole', 'thought'] as const;
+export type ActionView = (typeof actionViews)[number];
+
+/**
+ * What a candidate would do and why. Equal candidates give equal prompts whatever the order of their arguments.
+ * @param view `thought` leaves out the action's arguments: what carries over to other tasks is the reason
+ */
+export function actionPrompt(
+  candidate: { action: Action; thought: string; note: string },
+  view: ActionView = 'whole',
+): Piece[] {
+  return renderChat([{ role: 'user', content: [actionText(candidate, view)] }]);
 }
 
-function actionText({ action, thought, note }: { action: Action; thought: string; note: string }): string {
-  const lines = [`Action: ${describeAction(action)}`];
+function actionText(
+  { action, thought, note }: { action: Action; thought: string; note: string },
+  view: ActionView,
+): string {
+  const lines = [`Action: ${describeAction(view === 'whole' ? action : { type: action.type })}`];
   if (thought.trim() !== '') lines.push(`Thought: ${oneLine(thought)}`);
   if (note.trim() !== '') lines.push(`Note: ${oneLine(note)}`);
   return lines.join('\n');

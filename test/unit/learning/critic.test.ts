@@ -54,6 +54,18 @@ describe('the critic', () => {
     expect(await costs('page', 'a', 'c')).to.deep.equal([]);
   });
 
+  it('reads of a candidate what the embedder of its training read', async () => {
+    const reading = async (actionView: 'whole' | 'thought') => {
+      const embedder = Object.assign(new FakeEmbedder(), { profile: { actionView } });
+      const step = new QCritic(embedder, new FakeScorer(), 'models/m').begin(state('page'));
+      for (const name of ['a', 'b']) step.add(candidate(name));
+      return (await step.scores()).q;
+    };
+    const [whole, thought] = [await reading('whole'), await reading('thought')];
+    expect(whole[0]).not.to.equal(whole[1]);
+    expect(thought[0]).to.equal(thought[1]);
+  });
+
   it('starts with the state before any candidate is known', async () => {
     const embedder = new FakeEmbedder();
     const started = new Promise<number>((resolve) => {

@@ -14,6 +14,7 @@ import { rejection } from '../../support/rejection.js';
 const profile: EmbedderProfile = {
   model: 'abc',
   template: 'boq-1',
+  actionView: 'whole',
   pooling: 'mean',
   l2: false,
   hiddenLayer: -1,

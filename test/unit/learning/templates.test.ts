@@ -60,6 +60,19 @@ describe('templates', () => {
     expect(describeAction({ type: 'go_back' })).to.equal('go_back');
   });
 
+  it('may leave out what an action names, so that only its type, thought and note are read', () => {
+    const named = (name: string) => ({
+      action: { type: 'click', element: name },
+      thought: 'named in the task',
+      note: 'n',
+    });
+    const text = flat(actionPrompt(named('button "Anna"'), 'thought'));
+    expect(text).to.contain('user\nAction: click\nThought: named in the task\nNote: n<|im_end|>');
+    expect(actionPrompt(named('link "Other"'), 'thought')).to.deep.equal(
+      actionPrompt(named('button "Anna"'), 'thought'),
+    );
+  });
+
   it('write a state as task, history and screenshot, in that order', () => {
     const failed: PastStep = {
       ...past(2),
