@@ -148,13 +148,12 @@ export { type CurvePoint, readCurve } from './evaluation/loop/curve.js';
 export {
   type IterateOptions,
   type IterateResult,
-  type LoopPlan,
   type LoopProgress,
-  type LoopStages,
-  paperLoop,
   runLoop,
 } from './evaluation/loop/iterate.js';
+export { type LoopPlan, paperLoop } from './evaluation/loop/plan.js';
 export { RealStages } from './evaluation/loop/stages.js';
+export type { LoopStages } from './evaluation/loop/types.js';
 export { keptMargin } from './evaluation/margin.js';
 export {
   constantModel,

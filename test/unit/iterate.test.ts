@@ -3,23 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { isBoqError } from '../../ts/core/errors.js';
-import { LoopBudget, type LoopLimits, parseLimits } from '../../ts/evaluation/loop/budget.js';
+import { LoopBudget, type LoopLimits, parseLimits, spentBefore } from '../../ts/evaluation/loop/budget.js';
 import { readCurve } from '../../ts/evaluation/loop/curve.js';
-import {
-  type CollectOutcome,
-  type IterateOptions,
-  type LoopPlan,
-  type LoopProgress,
-  type LoopRun,
-  type LoopStages,
-  type LoopTraining,
-  paperLoop,
-  runLoop,
-  spentBefore,
-  type Tell,
-  type Validation,
-} from '../../ts/evaluation/loop/iterate.js';
+import { type IterateOptions, type LoopProgress, runLoop } from '../../ts/evaluation/loop/iterate.js';
 import { Journal, type LoopEvent, readJournal } from '../../ts/evaluation/loop/journal.js';
+import { type LoopPlan, paperLoop } from '../../ts/evaluation/loop/plan.js';
+import type {
+  CollectOutcome,
+  LoopRun,
+  LoopStages,
+  LoopTraining,
+  Tell,
+  Validation,
+} from '../../ts/evaluation/loop/types.js';
 import { loadReport } from '../../ts/report/load.js';
 import { renderReport } from '../../ts/report/page.js';
 import { curveTable } from '../../ts/report/terminal.js';

@@ -25,6 +25,15 @@ export function learningCurve(events: readonly LoopEvent[]): CurvePoint[] {
   return [...points.values()].sort((a, b) => a.generation - b.generation);
 }
 
+/** The point of highest success on validation seeds; of equals the earlier, which learned as much from less. */
+export function bestOf(curve: readonly CurvePoint[]): CurvePoint | null {
+  let best: CurvePoint | null = null;
+  for (const point of curve) {
+    if (point.generation >= 0 && (best === null || point.successRate > best.successRate)) best = point;
+  }
+  return best;
+}
+
 /** The curve of a loop's folder. @throws BOQ_FILE_CORRUPT */
 export async function readCurve(folder: string): Promise<CurvePoint[]> {
   return learningCurve(await readJournal(join(folder, 'journal.jsonl')));

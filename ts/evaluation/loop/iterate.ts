@@ -10,115 +10,18 @@
  *
  * Every stage is resumable by itself and the journal says which are done, so the same call goes on from any point.
  */
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import type { Price } from '../../agent/budget.js';
-import { createMethod, isMarginOpen, parseMethodSpec } from '../../agent/methods/registry.js';
 import { BoqError } from '../../core/errors.js';
 import { acquireLock } from '../../core/lock.js';
-import type { Preset } from '../../learning/hyper-parameters.js';
-import type { NativeTrainConfig } from '../../native/surface.js';
-import { createIfAbsent, writeFault } from '../../store/publish.js';
+import { writeFault } from '../../store/publish.js';
 import type { PlanFault } from '../runner.js';
-import type { PolicyChoice, SeedRange } from '../stage.js';
-import { LoopBudget, type LoopLimits } from './budget.js';
-import { type CurvePoint, learningCurve } from './curve.js';
-import { Journal, type LoopEvent, lastEvent } from './journal.js';
-
-/** What is done. Numbers are the paper's where it names them. */
-export interface LoopPlan extends PolicyChoice {
-  benchmark: string;
-  tasks: string[];
-  /** Who finds the elements that actions name. */
-  localizer: string;
-  /** Episode seeds of the first run; each later run takes the next ones, unless `sameSeeds`. */
-  seeds: SeedRange;
-  /** Every run plays the same seeds, as the paper's runs play the same tasks. */
-  sameSeeds: boolean;
-  repeats: number;
-  /** Candidates a step, by run in turn: several train on mixed N. */
-  n: number[];
-  maxSteps: number | null;
-  /** Runs before the first training, and how they choose. */
-  explore: { runs: number; selector: string };
-  /** Cycles after it, the runs of each, and how they choose; a margin `auto` is chosen on validation seeds. */
-  cycles: number;
-  exploit: { runs: number; selector: string };
-  preset: Preset;
-  config: NativeTrainConfig;
-  validation: { tasks: string[]; seeds: SeedRange; repeats: number };
-  /** Seed of all draws; run k has seed + k. */
-  seed: number;
-}
-
-/** The paper's numbers (A.2), without what only the user can say. */
-export const paperLoop = {
-  localizer: 'page',
-  sameSeeds: false,
-  repeats: 1,
-  n: [3],
-  maxSteps: null,
-  explore: { runs: 5, selector: 'epsilon-greedy@epsilon=0.5' },
-  cycles: 4,
-  exploit: { runs: 2, selector: 'best-of-q' },
-  preset: 'default',
-  config: {},
-  seed: 0,
-} as const satisfies Partial<Record<keyof LoopPlan, unknown>>;
-
-/** A run of the loop. */
-export interface LoopRun {
-  /** Path of its folder. */
-  path: string;
-  generation: number;
-  selector: string;
-  n: number;
-  seeds: SeedRange;
-  seed: number;
-  /** The model that chooses; null while there is none. */
-  model: string | null;
-}
-
-export interface CollectOutcome {
-  episodes: number;
-  successes: number;
-  steps: number;
-  usd: number;
-  complete: boolean;
-  faults: PlanFault[];
-}
-
-export interface Validation {
-  episodes: number;
-  successRate: number;
-  standardError: number | null;
-  margin: number | null;
-  usd: number;
-}
-
-export interface LoopTraining {
-  /** Embedded runs. */
-  runs: readonly string[];
-  /** In all of them together. */
-  episodes: number;
-  out: string;
-  seed: number;
-}
-
-/** What the loop asks of the stages: {@link RealStages}; tests have others. */
-export interface LoopStages {
-  /** Plays a run, or what is left of it, until it is complete or the budget is spent. */
-  collect(run: LoopRun, budget: LoopBudget, tell: Tell): Promise<CollectOutcome>;
-  embed(runs: readonly string[], tell: Tell): Promise<void>;
-  train(request: LoopTraining, tell: Tell): Promise<{ transitions: number; seconds: number }>;
-  /** @param model null: the policy alone */
-  validate(model: string | null, out: string, tell: Tell): Promise<Validation>;
-  /** Makes `to` a copy of the model `from`, whole or not at all. */
-  keep(from: string, to: string): Promise<void>;
-}
-
-/** @param done of `total`; `episodes`: played so far in this stage, where it plays */
-export type Tell = (progress: { done: number; total: number; note: string; episodes?: number }) => void;
+import { LoopBudget, type LoopLimits, spentBefore } from './budget.js';
+import { bestOf, type CurvePoint, learningCurve } from './curve.js';
+import { Journal, lastEvent } from './journal.js';
+import { type LoopPlan, requireSamePlan, requireSensible } from './plan.js';
+import type { LoopRun, LoopStages, Tell } from './types.js';
 
 export interface LoopProgress {
   /** What is being done, e.g. 'cycle 2: play g2-1'. */
@@ -394,15 +297,6 @@ function total(data: readonly { episodes: number }[]): number {
   return data.reduce((sum, { episodes }) => sum + episodes, 0);
 }
 
-/** The point of highest success on validation seeds; of equals the earlier, which learned as much from less. */
-export function bestOf(curve: readonly CurvePoint[]): CurvePoint | null {
-  let best: CurvePoint | null = null;
-  for (const point of curve) {
-    if (point.generation >= 0 && (best === null || point.successRate > best.successRate)) best = point;
-  }
-  return best;
-}
-
 function title(generation: number): string {
   return generation === 0 ? 'explore' : `cycle ${generation}`;
 }
@@ -411,84 +305,4 @@ function withMargin(run: LoopRun, margin: number | null): LoopRun {
   return margin === null
     ? run
     : { ...run, selector: run.selector.replace(/\bmargin=auto\b/, `margin=${margin}`) };
-}
-
-/** Minutes and dollars of earlier sittings: a sitting lasted from its first event to its last. */
-export function spentBefore(events: readonly LoopEvent[]): { minutes: number; usd: number } {
-  let minutes = 0;
-  let first = 0;
-  let last = 0;
-  for (const { at, event } of events) {
-    const time = Date.parse(at);
-    if (event === 'sitting') {
-      minutes += (last - first) / 60_000;
-      first = time;
-    }
-    last = time;
-  }
-  const costs = new Map<string, number>();
-  for (const entry of events) {
-    // A run that the budget cut off is counted again from its episodes when it goes on.
-    if (entry.event === 'collected') costs.set(entry.run, entry.complete ? entry.usd : 0);
-    if (entry.event === 'validated') costs.set(`validation ${entry.generation} ${entry.trained}`, entry.usd);
-  }
-  const usd = [...costs.values()].reduce((sum, cost) => sum + cost, 0);
-  return { minutes: minutes + (last - first) / 60_000, usd };
-}
-
-function requireSensible({ n, seeds, explore, exploit, cycles, validation, tasks }: LoopPlan): void {
-  const refuse = (what: string): never => {
-    throw new BoqError('BOQ_USAGE', what);
-  };
-  if (explore.runs < 1 || cycles < 0 || (cycles > 0 && exploit.runs < 1))
-    refuse('Expected at least one exploring run, and at least one run a cycle.');
-  if (n.length === 0 || n.some((count) => !(Number.isInteger(count) && count >= 1)))
-    refuse(`Expected numbers of candidates of at least 1, got ${n.join(', ') || 'none'}.`);
-  for (const { selector } of [explore, exploit]) {
-    const spec = parseMethodSpec(selector);
-    if (!isMarginOpen(spec)) createMethod(spec);
-  }
-  if (tasks.length === 0) refuse('Expected at least one task.');
-  const { from, to } = validation.seeds;
-  const runs = explore.runs + cycles * exploit.runs;
-  const last = seeds.from + runs * (seeds.to - seeds.from + 1) - 1;
-  if (seeds.from <= to && from <= last) {
-    refuse(
-      `Expected validation seeds apart from those of training, got ${from}-${to} and up to ${seeds.from}-${last} ` +
-        `over ${runs} runs: a model chosen on seeds that it trained on flatters itself.`,
-    );
-  }
-}
-
-/** What may differ when a loop goes on: it changes how far it goes, not what has been done. */
-const extendable: ReadonlySet<string> = new Set(['cycles']);
-
-async function requireSamePlan(out: string, plan: LoopPlan): Promise<void> {
-  const file = join(out, 'loop.json');
-  const created = await createIfAbsent(file, `${JSON.stringify({ version: 1, plan }, null, 2)}\n`);
-  if (created) return;
-  const found = await readPlan(out);
-  for (const [name, value] of Object.entries(plan)) {
-    const before = JSON.stringify(found[name as keyof LoopPlan] ?? null);
-    const now = JSON.stringify(value ?? null);
-    if (extendable.has(name) || now === before) continue;
-    throw new BoqError(
-      'BOQ_RUN_EXISTS',
-      `Expected to continue the loop in ${out}, but it was started with ${name} = ${before} and now ${name} = ` +
-        `${now}: use the same options, or another --out.`,
-      { details: { folder: out, option: name, before, now } },
-    );
-  }
-}
-
-/** The plan of a loop's folder. @throws BOQ_RUN_INVALID */
-export async function readPlan(out: string): Promise<LoopPlan> {
-  const file = join(out, 'loop.json');
-  try {
-    const { version, plan } = JSON.parse(await readFile(file, 'utf8')) as { version: number; plan: LoopPlan };
-    if (version === 1 && Array.isArray(plan.tasks)) return plan;
-  } catch {
-    // Told below, with the path.
-  }
-  throw new BoqError('BOQ_RUN_INVALID', `Expected a loop's plan of version 1 in ${file}: use another --out.`);
 }

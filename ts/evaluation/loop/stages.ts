@@ -19,15 +19,8 @@ import { meanWithError } from '../statistics.js';
 import { chooseModelMargin } from '../validation.js';
 import type { LoopBudget } from './budget.js';
 import { costOf } from './cost.js';
-import type {
-  CollectOutcome,
-  LoopPlan,
-  LoopRun,
-  LoopStages,
-  LoopTraining,
-  Tell,
-  Validation,
-} from './iterate.js';
+import type { LoopPlan } from './plan.js';
+import type { CollectOutcome, LoopRun, LoopStages, LoopTraining, Tell, Validation } from './types.js';
 
 export interface RealStagesOptions {
   /** Checkpoint folder of the embedder. */
