@@ -205,14 +205,11 @@ export {
   QCritic,
 } from './learning/critic.js';
 export {
-  type EmbeddingManifest,
   type EmbedProgress,
   type EmbedRunOptions,
   type EmbedRunResult,
   embedRun,
   type RunEmbedder,
-  type RunSource,
-  readManifest,
 } from './learning/embed-run.js';
 export {
   Embedder,
@@ -221,6 +218,7 @@ export {
   type EmbedResult,
   type ImageInput,
 } from './learning/embedder.js';
+export { type EmbeddingManifest, readManifest } from './learning/embedding-manifest.js';
 export { type PullOptions, type PullPlan, type PullResult, pullCheckpoint } from './learning/hub.js';
 export { type HyperParameter, hyperParameters, type Preset, presets } from './learning/hyper-parameters.js';
 export { type LabelSummary, writeLabelFolder } from './learning/label-folder.js';
@@ -232,7 +230,7 @@ export {
   readOfflineReport,
 } from './learning/offline.js';
 export type { EmbedderProfile } from './learning/profile.js';
-export { openRunSource } from './learning/run-source.js';
+export { openRunSource, type RunSource } from './learning/run-source.js';
 export {
   type ActionView,
   actionPrompt,

@@ -3,8 +3,9 @@
  * content alone, so any two runs over the same episodes must agree to the bit.
  */
 import { createHash } from 'node:crypto';
-import type { RunEmbedder, RunSource } from '../../ts/learning/embed-run.js';
+import type { RunEmbedder } from '../../ts/learning/embed-run.js';
 import { type EmbedRequest, type EmbedResult, noReuse, requestKey } from '../../ts/learning/embedder.js';
+import type { RunSource } from '../../ts/learning/run-source.js';
 import type { Candidate, EpisodeRecord, Outcome, StepRecord } from '../../ts/store/types.js';
 
 export const fakeWidth = 8;

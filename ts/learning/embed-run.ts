@@ -4,16 +4,25 @@
  * steps and episodes while later ones are being read, tokenised and decoded. A kill at any point loses seconds: the
  * next call goes on where the rows end. The manifest is written last, so a folder that has one is complete.
  */
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BoqError } from '../core/errors.js';
 import { acquireLock } from '../core/lock.js';
 import { writeSafetensors } from '../core/safetensors.js';
-import type { EpisodeRecord, StepRecord } from '../store/types.js';
+import type { EpisodeRecord } from '../store/types.js';
+import { EmbedPipeline } from './embed-pipeline.js';
 import { type EmbedRequest, type EmbedResult, requestKey } from './embedder.js';
+import {
+  type EmbeddingManifest,
+  readManifest,
+  type StreamName,
+  streamNames,
+  writeManifest,
+} from './embedding-manifest.js';
 import { contentKey } from './key-table.js';
 import { type EmbedderProfile, hashFile } from './profile.js';
 import { type RowFormat, RowStream } from './row-stream.js';
+import type { RunSource } from './run-source.js';
 import { actionPrompt, type PastStep, type Piece, statePrompt, taskPrompt } from './templates.js';
 import { type StepRows, TransitionIndex } from './transitions.js';
 
@@ -23,16 +32,6 @@ export interface RunEmbedder {
   readonly profile: EmbedderProfile;
   readonly fingerprint: string;
   embed(requests: readonly EmbedRequest[], signal?: AbortSignal): Promise<EmbedResult>;
-}
-
-/** What the stage needs of a run: its committed episodes in a fixed order, and their contents. */
-export interface RunSource {
-  /** The run's folder. */
-  readonly folder: string;
-  episodes(): Promise<EpisodeRecord[]>;
-  steps(episode: EpisodeRecord): Promise<StepRecord[]>;
-  /** The bytes of an image that an observation of the episode names. */
-  screenshot(episode: EpisodeRecord, name: string): Promise<Uint8Array>;
 }
 
 /** How a run is embedded. */
@@ -74,34 +73,6 @@ export interface EmbedRunResult {
   reused: number;
   seconds: number;
 }
-
-/** manifest.json of an embedding folder; docs/data-formats.md describes the fields. */
-export interface EmbeddingManifest {
-  version: 1;
-  fingerprint: string;
-  profile: EmbedderProfile;
-  /** Digest of the episodes that were embedded: another one means that the run has grown. */
-  source: string;
-  width: number;
-  dtype: 'float32' | 'bfloat16';
-  rowsPerShard: number;
-  streams: Record<StreamName, { rows: number; shards: string[] }>;
-  index: string;
-  transitions: number;
-  candidates: number;
-  episodes: number;
-  taskNames: string[];
-  successRate: number;
-  sha256: Record<string, string>;
-}
-
-const streamNames = ['state', 'action', 'task'] as const;
-type StreamName = (typeof streamNames)[number];
-
-/** Bytes of decoded pixels in one batch; keeps memory bounded for large screenshots. */
-const maxBatchPixelBytes = 96 * 1024 * 1024;
-/** Batches prepared or being embedded at once: the device never waits, and memory stays bounded. */
-const batchesInFlight = 3;
 
 /**
  * Embeds one run, or returns at once where that is done.
@@ -147,20 +118,6 @@ export async function embedRun(
   }
 }
 
-/** @returns null where the folder has no manifest, so is not complete. */
-export async function readManifest(folder: string): Promise<EmbeddingManifest | null> {
-  const path = join(folder, 'manifest.json');
-  const text = await readFile(path, 'utf8').catch(() => null);
-  if (text === null) return null;
-  try {
-    return JSON.parse(text) as EmbeddingManifest;
-  } catch (cause) {
-    throw new BoqError('BOQ_FILE_CORRUPT', `${path} must hold JSON; delete it and embed the run again`, {
-      cause,
-    });
-  }
-}
-
 function digestOf(episodes: readonly EpisodeRecord[]): string {
   const lines = episodes.map(({ key, attempt, stepsSha256 }) => JSON.stringify([key, attempt, stepsSha256]));
   return Buffer.from(contentKey(...lines)).toString('hex');
@@ -179,32 +136,19 @@ async function prepareFolder(folder: string, format: RowFormat): Promise<void> {
   await writeFile(path, wanted);
 }
 
-interface Batch {
-  requests: EmbedRequest[];
-  targets: RowStream[];
-}
-
 class EmbedStage {
   readonly #folder: string;
   readonly #format: RowFormat;
   readonly #run: RunSource;
   readonly #embedder: RunEmbedder;
-  readonly #options: EmbedRunOptions;
+  readonly #pipeline: EmbedPipeline;
+  readonly #onProgress: EmbedRunOptions['onProgress'];
   readonly #index = new TransitionIndex();
   readonly #lines: string[] = [];
   readonly #started = performance.now();
-  #batch: Batch = { requests: [], targets: [] };
-  #inFlight: Promise<void>[] = [];
-  /** Batches write in their order, whatever the order in which they were prepared. */
-  #lastWrite: Promise<void> = Promise.resolve();
-  #lastFlush = performance.now();
   #lastReport = 0;
-  /** Of the largest screenshot so far, decoded. */
-  #imageBytes = 0;
   #steps = 0;
   #totalSteps = 0;
-  embedded = 0;
-  cached = 0;
   reused = 0;
 
   constructor(
@@ -218,9 +162,25 @@ class EmbedStage {
     this.#format = format;
     this.#run = run;
     this.#embedder = embedder;
-    this.#options = options;
+    const { batchSize = 128, flushMs = 2000, signal, onProgress } = options;
+    this.#onProgress = onProgress;
+    this.#pipeline = new EmbedPipeline({
+      ...{ batchSize, flushMs },
+      embed: (requests) => embedder.embed(requests, signal),
+      ...(signal ? { signal } : {}),
+      onBatch: () => this.#report(false),
+    });
   }
 
+  get embedded(): number {
+    return this.#pipeline.embedded;
+  }
+
+  get cached(): number {
+    return this.#pipeline.cached;
+  }
+
+  /** @returns the streams, open, with a row for every content of the episodes */
   async embed(episodes: readonly EpisodeRecord[]): Promise<Record<StreamName, RowStream>> {
     const streams = {
       state: await RowStream.open(this.#folder, 'state', this.#format),
@@ -232,13 +192,11 @@ class EmbedStage {
       for (const episode of episodes) {
         await this.#embedEpisode(episode, streams);
       }
-      await this.#dispatch();
-      await Promise.all(this.#inFlight);
-      await this.#lastWrite;
+      await this.#pipeline.drain();
       this.#report(true);
     } catch (error) {
-      // What is under way must end before the files are closed; its own failure is this one or follows from it.
-      await Promise.allSettled([...this.#inFlight, this.#lastWrite]);
+      // What is under way must end before the files are closed.
+      await this.#pipeline.settle();
       for (const stream of Object.values(streams)) await stream.close();
       throw error;
     }
@@ -294,81 +252,22 @@ class EmbedStage {
     this.#report(false);
   }
 
-  /** The row of a content; new contents join the next batch. */
+  /** The row of a content; new contents are sent on their way. */
   async #row(stream: RowStream, prompt: readonly Piece[], screenshot?: Uint8Array): Promise<number> {
     const request = screenshot === undefined ? { prompt } : { prompt, images: [screenshot] };
     const { row, isNew } = stream.assign(requestKey(request));
-    if (!isNew) {
-      this.reused++;
-      return row;
-    }
-    this.#batch.requests.push(request);
-    this.#batch.targets.push(stream);
-    const images = this.#batch.requests.filter((request) => request.images !== undefined).length;
-    if (
-      this.#batch.requests.length >= (this.#options.batchSize ?? 128) ||
-      images * this.#imageBytes >= maxBatchPixelBytes
-    ) {
-      await this.#dispatch();
-    }
+    if (isNew) await this.#pipeline.add(request, stream);
+    else this.reused++;
     return row;
-  }
-
-  /** Sends the batch on its way, and waits only where too many are under way. */
-  async #dispatch(): Promise<void> {
-    if (this.#options.signal?.aborted)
-      throw new BoqError('BOQ_ABORTED', 'embedding was stopped; it can be resumed');
-    const batch = this.#batch;
-    if (batch.requests.length === 0) return;
-    this.#batch = { requests: [], targets: [] };
-    while (this.#inFlight.length >= batchesInFlight) await this.#inFlight[0];
-    const before = this.#lastWrite;
-    const done = this.#embedBatch(batch, before).finally(() => {
-      this.#inFlight = this.#inFlight.filter((other) => other !== done);
-    });
-    // A failure is met again by whoever waits for the batch; until then it is not an unhandled rejection.
-    done.catch(() => undefined);
-    this.#lastWrite = done;
-    this.#inFlight.push(done);
-  }
-
-  async #embedBatch(batch: Batch, before: Promise<void>): Promise<void> {
-    const { vectors, cached, largestImage } = await this.#embedder.embed(
-      batch.requests,
-      this.#options.signal,
-    );
-    this.#imageBytes = Math.max(this.#imageBytes, largestImage);
-    await before;
-    await this.#write(batch.targets, vectors);
-    this.embedded += batch.requests.length - cached;
-    this.cached += cached;
-    if (performance.now() - this.#lastFlush >= (this.#options.flushMs ?? 2000)) {
-      this.#lastFlush = performance.now();
-      for (const stream of new Set(batch.targets)) await stream.flush();
-    }
-    this.#report(false);
-  }
-
-  /** Vectors come in the order of requests, which within each stream is the order of rows. */
-  async #write(targets: readonly RowStream[], vectors: Float32Array): Promise<void> {
-    const { width } = this.#format;
-    for (const stream of new Set(targets)) {
-      const mine = targets.flatMap((target, index) => (target === stream ? [index] : []));
-      const rows = new Float32Array(mine.length * width);
-      mine.forEach((index, at) => {
-        rows.set(vectors.subarray(index * width, (index + 1) * width), at * width);
-      });
-      await stream.append(rows);
-    }
   }
 
   #report(isLast: boolean): void {
     const now = performance.now();
-    if (this.#options.onProgress === undefined || (!isLast && now - this.#lastReport < 100)) return;
+    if (this.#onProgress === undefined || (!isLast && now - this.#lastReport < 100)) return;
     this.#lastReport = now;
     const seconds = (now - this.#started) / 1000;
     const stepsLeft = this.#totalSteps - this.#steps;
-    this.#options.onProgress({
+    this.#onProgress({
       steps: this.#steps,
       totalSteps: this.#totalSteps,
       embedded: this.embedded,
@@ -379,6 +278,7 @@ class EmbedStage {
     });
   }
 
+  /** Ends the streams and completes the folder. @throws BoqError BOQ_DATA_EMPTY where no step was executed */
   async writeIndex(streams: Record<StreamName, RowStream>, source: string): Promise<EmbeddingManifest> {
     const folder = this.#folder;
     const counts = this.#index.counts;
@@ -418,9 +318,7 @@ class EmbedStage {
       successRate: counts.successes / counts.episodes,
       sha256,
     };
-    const temporary = join(folder, 'manifest.json.part');
-    await writeFile(temporary, `${JSON.stringify(manifest, null, 2)}\n`, { flush: true });
-    await rename(temporary, join(folder, 'manifest.json'));
+    await writeManifest(folder, manifest);
     return manifest;
   }
 }

@@ -3,12 +3,12 @@
  * transition for each action tried, whose reward is its label and which ends there. Q is then regressed on the label
  * itself, by any of its losses, and a training on both folders learns from both kinds of data.
  */
-import { copyFile, link, mkdir, rename, writeFile } from 'node:fs/promises';
+import { copyFile, link, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BoqError } from '../core/errors.js';
 import { bytesView, readSafetensors, type Tensor, writeSafetensors } from '../core/safetensors.js';
 import { type BackupOptions, type LabelledAction, type LabelStep, labelActions } from './backup.js';
-import { type EmbeddingManifest, readManifest } from './embed-run.js';
+import { type EmbeddingManifest, readManifest, writeManifest } from './embedding-manifest.js';
 import { findEmbeddings } from './training-data.js';
 
 export interface LabelSummary {
@@ -49,9 +49,7 @@ export async function writeLabelFolder(
     successRate: labelled.filter(({ label }) => label > 0.5).length / labelled.length,
     sha256: {},
   };
-  const temporary = join(out, 'manifest.json.part');
-  await writeFile(temporary, `${JSON.stringify(own, null, 2)}\n`, { flush: true });
-  await rename(temporary, join(out, 'manifest.json'));
+  await writeManifest(out, own);
   const states = new Map<string, number>();
   for (const { state, task } of labelled)
     states.set(`${state} ${task}`, (states.get(`${state} ${task}`) ?? 0) + 1);

@@ -3,7 +3,16 @@ import { readFile } from 'node:fs/promises';
 import { BoqError } from '../core/errors.js';
 import { type FolderRun, openRun } from '../store/run.js';
 import type { EpisodeRecord, StepRecord } from '../store/types.js';
-import type { RunSource } from './embed-run.js';
+
+/** What the stage needs of a run: its committed episodes in a fixed order, and their contents. */
+export interface RunSource {
+  /** The run's folder. */
+  readonly folder: string;
+  episodes(): Promise<EpisodeRecord[]>;
+  steps(episode: EpisodeRecord): Promise<StepRecord[]>;
+  /** The bytes of an image that an observation of the episode names. */
+  screenshot(episode: EpisodeRecord, name: string): Promise<Uint8Array>;
+}
 
 /** @throws BoqError BOQ_FILE_NOT_FOUND, BOQ_RUN_INVALID */
 export async function openRunSource(path: string): Promise<RunSource> {

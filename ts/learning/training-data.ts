@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BoqError } from '../core/errors.js';
 import { readSafetensors } from '../core/safetensors.js';
-import { type EmbeddingManifest, readManifest } from './embed-run.js';
+import { type EmbeddingManifest, readManifest } from './embedding-manifest.js';
 import type { Labels } from './labels.js';
 import { requireSameFingerprint } from './profile.js';
 
