@@ -136,13 +136,7 @@ export {
   type EvaluateSummary,
   evaluate,
 } from './evaluation/evaluate.js';
-export {
-  type Experiment,
-  type ExperimentOptions,
-  type ExperimentProgress,
-  type ExperimentResult,
-  runExperiment,
-} from './evaluation/experiment.js';
+export type { Experiment } from './evaluation/experiment.js';
 export { LoopBudget, type LoopLimits, parseLimits } from './evaluation/loop/budget.js';
 export { type CurvePoint, readCurve } from './evaluation/loop/curve.js';
 export {
@@ -169,6 +163,12 @@ export {
   type Results,
   readResults,
 } from './evaluation/results.js';
+export {
+  type ExperimentOptions,
+  type ExperimentProgress,
+  type ExperimentResult,
+  runExperiment,
+} from './evaluation/run-experiment.js';
 export type { PlanFault, PlanProgress } from './evaluation/runner.js';
 export type { EpisodeOptions, PolicyChoice, SeedRange } from './evaluation/stage.js';
 export {

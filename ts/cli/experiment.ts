@@ -1,6 +1,7 @@
 /** What demo.js and study.js share: an experiment with progress bars, its tables and its report. */
 import { join } from 'node:path';
-import { type Experiment, runExperiment } from '../evaluation/experiment.js';
+import type { Experiment } from '../evaluation/experiment.js';
+import { runExperiment } from '../evaluation/run-experiment.js';
 import { confirm } from '../report/confirmation.js';
 import { loadComparisons } from '../report/load.js';
 import { comparisonTable, confirmationTable } from '../report/terminal.js';

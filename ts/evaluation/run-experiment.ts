@@ -1,0 +1,341 @@
+/**
+ * A whole experiment: collect, embed, train, evaluate, for one policy and any number of independent trainings. Each
+ * stage is the stage of that name with a folder of its own; what is complete is left as it is, so an experiment that
+ * was interrupted goes on where it stopped.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Proposer } from '../agent/types.js';
+import { BoqError } from '../core/errors.js';
+import { embedRun } from '../learning/embed-run.js';
+import { Embedder } from '../learning/embedder.js';
+import type { ModelConfig } from '../learning/model-card.js';
+import { openRunSource } from '../learning/run-source.js';
+import { train } from '../learning/train.js';
+import type { NativeTrainConfig } from '../native/surface.js';
+import { openRun } from '../store/run.js';
+import { openBenchmark } from './benchmarks/registry.js';
+import { collect } from './collect.js';
+import { type EvaluatedWith, evaluate } from './evaluate.js';
+import type { Experiment, Reference, Variant } from './experiment.js';
+import { runLoop } from './loop/iterate.js';
+import { type LoopPlan, paperLoop } from './loop/plan.js';
+import { RealStages } from './loop/stages.js';
+import { keptMargin } from './margin.js';
+import { constantModel, ModelSet } from './models.js';
+import { refitPolicy } from './refit.js';
+import type { PlanFault, PlanProgress } from './runner.js';
+import type { PolicyChoice, SeedRange } from './stage.js';
+import { explore } from './tree/explore.js';
+
+/** Where an experiment lies and what it runs on; none of it changes its figures. */
+export interface ExperimentOptions {
+  /** Prefix of all folders: runs/NAME-..., models/NAME... */
+  name: string;
+  /** Where runs/ and models/ lie; default the current folder. */
+  root?: string;
+  /** Checkpoint folder of the embedder. */
+  embedder: string;
+  /** Episodes at a time. */
+  workers?: number;
+  device?: string;
+  signal?: AbortSignal;
+  onProgress?: (progress: ExperimentProgress) => void;
+}
+
+/** How far the current stage is. */
+export interface ExperimentProgress {
+  /** What is being done, e.g. 'collect demo-train'. Changes from stage to stage. */
+  stage: string;
+  done: number;
+  total: number;
+  note: string;
+}
+
+/** What an experiment leaves. */
+export interface ExperimentResult {
+  /** Folders of the evaluation runs, for a report. */
+  runs: string[];
+  /** Episodes that could not be played; the experiment then stopped early. */
+  faults: PlanFault[];
+}
+
+/**
+ * Runs an experiment, or what is left of it.
+ * @throws those of the stages; BOQ_ABORTED
+ */
+export async function runExperiment(
+  experiment: Experiment,
+  options: ExperimentOptions,
+): Promise<ExperimentResult> {
+  const conductor = new Conductor(experiment, options);
+  try {
+    return { runs: await conductor.conduct(), faults: [] };
+  } catch (error) {
+    if (error instanceof MissingEpisodes) return { runs: [], faults: error.faults };
+    throw error;
+  }
+}
+
+/** Ends the experiment at the stage whose episodes are missing: later figures would rest on them. */
+class MissingEpisodes extends Error {
+  readonly faults: PlanFault[];
+
+  constructor(faults: PlanFault[]) {
+    super('episodes are missing');
+    this.faults = faults;
+  }
+}
+
+/** Folders of one training. */
+interface Training {
+  run: string;
+  model: string;
+  control: string;
+  variants: string[];
+}
+
+class Conductor {
+  readonly #experiment: Experiment;
+  readonly #options: ExperimentOptions;
+
+  constructor(experiment: Experiment, options: ExperimentOptions) {
+    this.#experiment = experiment;
+    this.#options = options;
+  }
+
+  async conduct(): Promise<string[]> {
+    const { training } = this.#experiment;
+    const { draws } = training;
+    const trainings: Training[] = [];
+    for (const [index, { seed, seeds }] of draws.entries()) {
+      const suffix = draws.length > 1 ? `-${index + 1}` : '';
+      const run = this.#path('runs', `-train${suffix}`);
+      const model = this.#path('models', `${suffix}`);
+      const control = this.#path('runs', `-shuffled${suffix}`);
+      const looped = training.loop ? await this.#loop(training.loop, suffix, seed, seeds) : null;
+      if (!looped) await this.#collect(run, seed, seeds);
+      const data = looped ? looped.runs : [run];
+      for (const one of data) await this.#embed(one);
+      if (!looped) await this.#train(model, data, { seed });
+      if (this.#experiment.controls.shuffled.length > 0) {
+        await this.#train(control, data, { seed, shuffleRewards: true });
+      }
+      const variants: string[] = [];
+      for (const { name, config } of this.#experiment.variants ?? []) {
+        const folder = this.#path('models', `-${name}${suffix}`);
+        await this.#train(folder, data, { ...config, seed });
+        variants.push(folder);
+      }
+      trainings.push({ run: data[0]!, model: looped?.best ?? model, control, variants });
+    }
+    return this.#evaluateAll(trainings);
+  }
+
+  async #evaluateAll(trainings: readonly Training[]): Promise<string[]> {
+    const { questions, selectors, controls, references, policy, temperature } = this.#experiment;
+    const { embedder, device } = this.#options;
+    await using set = new ModelSet({ embedder, ...(device === undefined ? {} : { device }) });
+    const models: EvaluatedWith[] = [];
+    const shuffled: EvaluatedWith[] = [];
+    for (const { model, control } of trainings) {
+      models.push({ ...(await set.open(model)), control: null });
+      if (controls.shuffled.length === 0) continue;
+      shuffled.push({ ...(await set.open(control)), control: 'shuffled rewards' });
+    }
+    const variants: { variant: Variant; models: EvaluatedWith[] }[] = [];
+    for (const [index, variant] of (this.#experiment.variants ?? []).entries()) {
+      const own: EvaluatedWith[] = [];
+      for (const training of trainings)
+        own.push({ ...(await set.open(training.variants[index]!)), control: null, variant: variant.name });
+      variants.push({ variant, models: own });
+    }
+    const constant = { ...constantModel(models[0]?.trainingTasks ?? []), control: 'constant' };
+    const own: PolicyChoice = { policy, ...(temperature === undefined ? {} : { temperature }) };
+    const runs: string[] = [];
+    for (const question of questions) {
+      const { part } = question;
+      runs.push(await this.#evaluate(part, question, own, selectors, models));
+      await Promise.all(shuffled.map((control, index) => this.#takeMargin(control, models[index]!)));
+      for (const [kind, chosen, control] of [
+        ['shuffled', controls.shuffled, shuffled],
+        ['constant', controls.constant, [constant]],
+      ] as const) {
+        if (chosen.length > 0)
+          runs.push(await this.#evaluate(`${part}-${kind}`, question, own, chosen, control));
+      }
+      for (const one of variants) {
+        const { name, selectors: chosen } = one.variant;
+        runs.push(await this.#evaluate(`${part}-${name}`, question, own, chosen, one.models));
+      }
+      for (const [index, reference] of references.entries()) {
+        const name = `${part}-reference${references.length > 1 ? `-${index + 1}` : ''}`;
+        const asked = await this.#referencePolicy(reference, trainings[0]!.run);
+        runs.push(await this.#evaluate(name, question, asked, ['prompting'], []));
+      }
+    }
+    return runs;
+  }
+
+  async #referencePolicy(
+    { refit, ...choice }: Reference,
+    run: string,
+  ): Promise<{ policy: string | Proposer; temperature?: number }> {
+    return refit === undefined ? choice : { policy: await refitPolicy(await openRun(run), refit) };
+  }
+
+  /**
+   * A control overrides as readily as the method that it is compared with: left to itself on validation seeds, a
+   * worthless Q would choose never to override, and so gain nothing whatever it is worth.
+   */
+  async #takeMargin(control: EvaluatedWith, { folder }: EvaluatedWith): Promise<void> {
+    const margin = folder === null ? null : await keptMargin(folder);
+    if (margin !== null) control.margin = margin;
+  }
+
+  /** A loop of its own for one draw: its runs, and the model that was best on validation seeds. */
+  async #loop(
+    loop: NonNullable<Experiment['training']['loop']>,
+    suffix: string,
+    seed: number,
+    seeds: SeedRange,
+  ): Promise<{ runs: string[]; best: string | null }> {
+    const { training, benchmark, n, validation } = this.#experiment;
+    const { embedder, workers, device, signal, onProgress } = this.#options;
+    const resolve = (tasks: readonly string[]): string[] => openBenchmark(benchmark).resolveTasks(tasks);
+    const plan: LoopPlan = {
+      ...paperLoop,
+      ...this.#collector,
+      ...{ benchmark, n: [n], seeds, seed },
+      tasks: resolve(training.tasks),
+      repeats: training.repeats,
+      explore: { runs: loop.explore.runs, selector: training.selector },
+      cycles: loop.cycles,
+      exploit: { ...loop.exploit },
+      config: { ...training.config },
+      validation: { tasks: resolve(validation.tasks), seeds: validation.seeds, repeats: 1 },
+    };
+    const out = join(this.#options.root ?? '.', 'loops', `${this.#options.name}${suffix}`);
+    await using stages = new RealStages(plan, {
+      embedder,
+      ...(workers === undefined ? {} : { workers }),
+      ...(device === undefined ? {} : { device }),
+      ...(signal ? { signal } : {}),
+    });
+    const { best, faults } = await runLoop(
+      {
+        ...{ plan, out },
+        ...(signal ? { signal } : {}),
+        onProgress: ({ stage, done, total, note }) =>
+          onProgress?.({ stage: `loop${suffix} ${stage}`, done, total, note }),
+      },
+      stages,
+    );
+    if (faults.length > 0) throw new MissingEpisodes(faults);
+    const runs = (await readdir(join(out, 'runs'))).sort();
+    return { runs: runs.map((run) => join(out, 'runs', run)), best };
+  }
+
+  get #collector(): PolicyChoice {
+    const { training, policy, temperature } = this.#experiment;
+    return training.policy ?? { policy, ...(temperature === undefined ? {} : { temperature }) };
+  }
+
+  async #collect(out: string, seed: number, seeds: SeedRange): Promise<void> {
+    const { training, benchmark, n } = this.#experiment;
+    const { tasks } = training;
+    if (training.tree) {
+      const { faults } = await explore({
+        ...{ benchmark, n, seed, seeds, out, tasks },
+        ...this.#collector,
+        shape: training.tree,
+        ...this.#playing('explore', out),
+      });
+      if (faults.length > 0) throw new MissingEpisodes(faults);
+      return;
+    }
+    const { faults } = await collect({
+      ...{ benchmark, n, seed, seeds, out, tasks },
+      ...this.#collector,
+      repeats: training.repeats,
+      selector: training.selector,
+      ...this.#playing('collect', out),
+    });
+    if (faults.length > 0) throw new MissingEpisodes(faults);
+  }
+
+  async #embed(run: string): Promise<void> {
+    const { embedder: path, device, signal } = this.#options;
+    await using embedder = await Embedder.load({ path, ...(device === undefined ? {} : { device }) });
+    await embedRun(await openRunSource(run), embedder, {
+      ...(signal ? { signal } : {}),
+      onProgress: ({ steps, totalSteps, embeddedPerSecond }) =>
+        this.#tell('embed', run, steps, totalSteps, `${Math.round(embeddedPerSecond)} rows/s`),
+    });
+  }
+
+  async #train(out: string, data: readonly string[], config: NativeTrainConfig): Promise<void> {
+    if (await isTrained(out)) return;
+    const { signal, device } = this.#options;
+    const { summary } = await train({
+      data,
+      out,
+      config: { ...this.#experiment.training.config, ...config },
+      resume: true,
+      ...(device === undefined ? {} : { device }),
+      ...(signal ? { signal } : {}),
+      onProgress: ({ step, steps }) => this.#tell('train', out, step, steps, ''),
+    });
+    if (summary.stopped) throw new BoqError('BOQ_ABORTED', `Training of ${out} was stopped; it can go on.`);
+  }
+
+  async #evaluate(
+    part: string,
+    { tasks, seeds }: { tasks: readonly string[]; seeds: SeedRange },
+    policy: { policy: string | Proposer; temperature?: number },
+    selectors: readonly string[],
+    models: readonly EvaluatedWith[],
+  ): Promise<string> {
+    const { benchmark, n, validation } = this.#experiment;
+    const out = this.#path('runs', `-${part}`);
+    const { run, faults } = await evaluate({
+      ...{ benchmark, n, tasks, seeds, selectors, models, validation, out },
+      ...policy,
+      ...this.#playing('evaluate', out),
+    });
+    if (faults.length > 0) throw new MissingEpisodes(faults);
+    return run;
+  }
+
+  #path(kind: 'runs' | 'models', name: string): string {
+    return join(this.#options.root ?? '.', kind, `${this.#options.name}${name}`);
+  }
+
+  #playing(stage: string, out: string) {
+    const { workers, signal } = this.#options;
+    return {
+      ...(workers === undefined ? {} : { workers }),
+      ...(signal ? { signal } : {}),
+      onProgress: (progress: PlanProgress & { stage: string }) => {
+        const { done, total, played, successes } = progress;
+        const note = played > 0 ? `success ${((100 * successes) / played).toFixed(1)} %` : '';
+        this.#tell(progress.stage || stage, out, done, total, note);
+      },
+    };
+  }
+
+  #tell(verb: string, folder: string, done: number, total: number, note: string): void {
+    const name = folder.split('/').at(-1) ?? folder;
+    this.#options.onProgress?.({ stage: `${verb} ${name}`, done, total, note });
+  }
+}
+
+/** True where a model folder holds a training that reached its last step. */
+async function isTrained(model: string): Promise<boolean> {
+  try {
+    const { steps, config } = JSON.parse(await readFile(join(model, 'config.json'), 'utf8')) as ModelConfig;
+    return steps >= Number(config.steps);
+  } catch {
+    return false;
+  }
+}
