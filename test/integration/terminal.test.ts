@@ -10,9 +10,9 @@ import { fixtureUrl } from '../support/browser.js';
 const child = join(import.meta.dirname, '../support/command-child.ts');
 
 /** Plays agent.js on the checkout page at a pseudo-terminal (of util-linux's script), answering as it asks. */
-async function atTerminal(options: readonly string[], question: RegExp, reply: string, out: string) {
+async function atTerminal(question: RegExp, reply: string, out: string) {
   const task = ['--url', fixtureUrl('pages/checkout.html'), '--task', 'Click "Pay 20 €"', '--steps', '1'];
-  const argv = ['agent', ...task, '--selector', 'first', '--out', out, ...options];
+  const argv = ['agent', ...task, '--selector', 'first', '--confirm', 'ask', '--out', out];
   const command = [process.execPath, '--import', 'tsx', child, ...argv].map((word) => `'${word}'`).join(' ');
   const terminal = spawn('script', ['--quiet', '--return', '--flush', '--command', command, '/dev/null'], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -40,10 +40,10 @@ describe('questions at the terminal', () => {
 
   it('presses what pays only where that is confirmed', async () => {
     const question = /press it\? \[y\/N\]/;
-    const confirmed = await atTerminal([], question, 'y', join(root, 'yes'));
+    const confirmed = await atTerminal(question, 'y', join(root, 'yes'));
     expect(confirmed.asked).to.equal(1);
     expect(confirmed.result.ok).to.equal(true);
-    const refused = await atTerminal([], question, '', join(root, 'no'));
+    const refused = await atTerminal(question, '', join(root, 'no'));
     expect(refused.asked).to.equal(1);
     expect(refused.result).to.deep.include({ ok: false });
     expect(refused.result.message).to.include('was not confirmed');
