@@ -27,19 +27,19 @@ export { BrowserPool, type PoolOptions } from './agent/browser/pool.js';
 export { type Secret, Secrets } from './agent/browser/secrets.js';
 export { BrowserSession, type Credentials, type SessionOptions } from './agent/browser/session.js';
 export { Budget, type BudgetLimits, defaultPrices, type Price, priceOf } from './agent/budget.js';
+export type {
+  EpisodeEvent,
+  EpisodeLimits,
+  EpisodeRecorder,
+  EpisodeResult,
+  RunEpisodeOptions,
+} from './agent/episode.js';
 export { type IrreversibleAction, type IrreversibleKind, irreversibleKind } from './agent/irreversible.js';
 export { FallbackLocalizer } from './agent/localizer/fallback.js';
 export { PageLocalizer } from './agent/localizer/page.js';
 export { createLocalizer, localizerNames } from './agent/localizer/registry.js';
 export { groundingNames, VlmLocalizer } from './agent/localizer/vlm-localizer.js';
-export {
-  type EpisodeEvent,
-  type EpisodeLimits,
-  type EpisodeRecorder,
-  type EpisodeResult,
-  type RunEpisodeOptions,
-  runEpisode,
-} from './agent/loop.js';
+export { runEpisode } from './agent/loop.js';
 export { LoopGuard, type LoopGuardOptions } from './agent/loop-guard.js';
 export {
   type Method,

@@ -1,7 +1,8 @@
 /** Going round in circles, budgets, last answers, hooks and the picker. */
 import { expect } from 'chai';
 import { Budget, priceOf } from '../../ts/agent/budget.js';
-import { type RunEpisodeOptions, runEpisode } from '../../ts/agent/loop.js';
+import type { RunEpisodeOptions } from '../../ts/agent/episode.js';
+import { runEpisode } from '../../ts/agent/loop.js';
 import { LoopGuard } from '../../ts/agent/loop-guard.js';
 import { pickerSelector, wordPicker } from '../../ts/agent/selectors/picker.js';
 import { createSelector } from '../../ts/agent/selectors/registry.js';

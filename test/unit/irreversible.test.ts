@@ -1,7 +1,8 @@
 /** Which actions are taken for irreversible, and what the loop does about those that are not confirmed. */
 import { expect } from 'chai';
+import type { RunEpisodeOptions } from '../../ts/agent/episode.js';
 import { type IrreversibleAction, irreversibleKind } from '../../ts/agent/irreversible.js';
-import { type RunEpisodeOptions, runEpisode } from '../../ts/agent/loop.js';
+import { runEpisode } from '../../ts/agent/loop.js';
 import { createSelector } from '../../ts/agent/selectors/registry.js';
 import type { Consequence } from '../../ts/agent/types.js';
 import { isBoqError } from '../../ts/core/errors.js';

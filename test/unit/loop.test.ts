@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { type EpisodeEvent, type RunEpisodeOptions, runEpisode } from '../../ts/agent/loop.js';
+import type { EpisodeEvent, RunEpisodeOptions } from '../../ts/agent/episode.js';
+import { runEpisode } from '../../ts/agent/loop.js';
 import { createSelector } from '../../ts/agent/selectors/registry.js';
 import { BoqError } from '../../ts/core/errors.js';
 import { randomSource } from '../../ts/core/random.js';

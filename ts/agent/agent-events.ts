@@ -1,5 +1,5 @@
 /** The agent as a stream: what happens in an episode, event by event, for `for await`. */
-import type { EpisodeEvent } from './loop.js';
+import type { EpisodeEvent } from './episode.js';
 import { type AgentOptions, type AgentSummary, runAgent } from './run-agent.js';
 
 /**

@@ -4,7 +4,6 @@
  * caller tries the episode again.
  */
 import { BoqError } from '../core/errors.js';
-import type { RandomSource } from '../core/random.js';
 import { describeAction } from '../learning/templates.js';
 import type {
   Action,
@@ -20,97 +19,12 @@ import type {
   StepScores,
   Usage,
 } from '../store/types.js';
-import type { Budget } from './budget.js';
-import { type IrreversibleAction, irreversibleKind } from './irreversible.js';
-import type { LoopGuard } from './loop-guard.js';
-import type {
-  Critic,
-  Episode,
-  HistoryEntry,
-  Localizer,
-  Observation,
-  Proposer,
-  Screenshot,
-  Selector,
-  StepScoring,
-  Verdict,
-} from './types.js';
+import { DistinctCandidates } from './distinct-candidates.js';
+import type { EpisodeResult, RunEpisodeOptions } from './episode.js';
+import { irreversibleKind } from './irreversible.js';
+import { PhaseClock } from './phase-clock.js';
+import type { HistoryEntry, Observation, StepScoring, Verdict } from './types.js';
 import { usageOf } from './vlm/index.js';
-
-/** Where an episode is written as it goes on; an attempt of the store is one. */
-export interface EpisodeRecorder {
-  /** Takes a screenshot and returns the path under which the record names it. `name` is new each time. */
-  shot(name: string, screenshot: Screenshot): string;
-  step(record: StepRecord): Promise<void>;
-}
-
-/** What happens inside an episode, in order, for whoever watches. */
-export type EpisodeEvent =
-  | { type: 'observed'; step: number; observation: Observation }
-  | { type: 'candidate'; step: number; index: number; candidate: Candidate }
-  | { type: 'candidate-error'; step: number; error: CandidateError }
-  | {
-      type: 'decided';
-      step: number;
-      candidates: readonly Candidate[];
-      scores: StepScores | null;
-      selection: Selection;
-    }
-  | { type: 'step'; step: number; record: StepRecord }
-  | { type: 'end'; result: EpisodeResult };
-
-/** When an episode ends by itself. */
-export interface EpisodeLimits {
-  maxSteps: number;
-  /** Milliseconds from the first observation on; Infinity for none. */
-  maxMs: number;
-}
-
-/** The parts of an episode: where it happens, who proposes, scores, selects and records. */
-export interface RunEpisodeOptions {
-  episode: Episode;
-  proposer: Proposer;
-  selector: Selector;
-  localizer: Localizer;
-  /** Needed by selectors that need scores; null otherwise. */
-  critic: Critic | null;
-  /** Candidates a step, for selectors that choose among several. */
-  n: number;
-  limits: EpisodeLimits;
-  /** Draws of one step for one purpose; equal keys must give equal draws. */
-  random: (step: number, purpose: 'propose' | 'select') => RandomSource;
-  recorder: EpisodeRecorder;
-  /** Tells the policy when it goes round in circles, and ends the episode when that does not help. */
-  guard?: LoopGuard;
-  /** Ends the episode once it is spent. */
-  budget?: Budget;
-  /** At a limit on steps or cost: `fail`, or `answer` to ask the policy for one last answer. Default fail. */
-  onLimit?: 'fail' | 'answer';
-  signal?: AbortSignal;
-  onEvent?: (event: EpisodeEvent) => void;
-  /** Waited for after each observation, before candidates are asked for. */
-  beforeStep?: (observation: Observation, step: number) => Promise<void>;
-  /** Asked before an action is carried out; false ends the episode there with outcome 'budget'. */
-  beforeAction?: (candidate: Candidate, step: number) => Promise<boolean>;
-  /** Waited for once a step is recorded. */
-  afterStep?: (record: StepRecord) => Promise<void>;
-  /**
-   * Asked before an action that looks as if it could not be taken back; false leaves it undone, the policy is told,
-   * and the episode goes on.
-   */
-  confirm?: (action: IrreversibleAction, signal: AbortSignal) => Promise<boolean>;
-}
-
-/** How an episode ended. */
-export interface EpisodeResult {
-  outcome: Outcome;
-  /** 1 for success, else 0. */
-  reward: number;
-  rawReward: number | null;
-  answer: string | null;
-  steps: number;
-  finalObservation: ObservationRecord | null;
-}
 
 /** Steps in a row without one valid candidate after which the policy is taken to have no answer. */
 const emptyStepsAllowed = 3;
@@ -130,6 +44,8 @@ export async function runEpisode(options: RunEpisodeOptions): Promise<EpisodeRes
 
 interface Proposed {
   candidates: Candidate[];
+  /** Which of them are equal. */
+  distinct: DistinctCandidates;
   errors: CandidateError[];
   usage: Usage[];
 }
@@ -272,8 +188,8 @@ class EpisodeRun {
     mustAnswer: boolean,
   ): Promise<Proposed> {
     const { episode, proposer, selector, n, random, onEvent } = this.#options;
-    const proposed: Proposed = { candidates: [], errors: [], usage: [] };
-    const known = new Set<string>();
+    const distinct = new DistinctCandidates();
+    const proposed: Proposed = { candidates: [], distinct, errors: [], usage: [] };
     const events = proposer.propose({
       instruction: episode.instruction,
       history: [...this.#history],
@@ -295,9 +211,7 @@ class EpisodeRun {
         if (mustAnswer && candidate.action.type !== 'answer') continue;
         onEvent?.({ type: 'candidate', step, index: proposed.candidates.length, candidate });
         proposed.candidates.push(candidate);
-        const text = identity(candidate);
-        if (!known.has(text)) scoring?.add(candidate);
-        known.add(text);
+        if (distinct.add(candidate)) scoring?.add(candidate);
       }
     }
     return proposed;
@@ -306,7 +220,7 @@ class EpisodeRun {
   async #decide(
     step: number,
     observation: Observation,
-    { candidates, errors }: Proposed,
+    { candidates, distinct, errors }: Proposed,
     scoring: StepScoring | null,
     clock: PhaseClock,
   ): Promise<{ candidates: Candidate[]; scores: StepScores | null; selection: Selection; usage: Usage[] }> {
@@ -319,7 +233,7 @@ class EpisodeRun {
     }
     this.#emptySteps = 0;
     const scored = scoring ? await this.#charged(scoring.scores()) : null;
-    const scores = scored ? spreadOut(scored, candidates) : null;
+    const scores = scored ? distinct.spreadOut(scored) : null;
     clock.end('score');
     const decision = selector.select({
       instruction: episode.instruction,
@@ -428,52 +342,7 @@ class EpisodeRun {
   }
 }
 
-/** Milliseconds by phase, each from the end of the one before. */
-class PhaseClock {
-  readonly phases: Record<string, number> = {};
-  #last = performance.now();
-
-  end(phase: string): void {
-    const now = performance.now();
-    this.phases[phase] = Math.round((now - this.#last) * 10) / 10;
-    this.#last = now;
-  }
-
-  restart(): void {
-    this.#last = performance.now();
-  }
-}
-
 function describe(observation: Observation, screenshot: string): ObservationRecord {
   const { url, title, viewport, scroll, events } = observation;
   return { url, title, viewport, scroll: { x: scroll.x, y: scroll.y }, screenshot, events };
-}
-
-function identity(candidate: Candidate): string {
-  return JSON.stringify([candidate.action, candidate.thought, candidate.note]);
-}
-
-/** Scores of the different candidates, laid out over all of them: equal candidates have equal scores. */
-function spreadOut(scores: StepScores, candidates: readonly Candidate[]): StepScores {
-  const places = new Map<string, number>();
-  const place = candidates.map((candidate) => {
-    const text = identity(candidate);
-    if (!places.has(text)) places.set(text, places.size);
-    return places.get(text)!;
-  });
-  if (scores.q.length !== places.size || scores.spread.length !== places.size) {
-    throw new BoqError(
-      'BOQ_SHAPE_MISMATCH',
-      `Expected ${places.size} scores from the critic, got ${scores.q.length} values and ` +
-        `${scores.spread.length} spreads.`,
-    );
-  }
-  if (![...scores.q, ...scores.spread, scores.v].every(Number.isFinite)) {
-    throw new BoqError('BOQ_NOT_FINITE', 'Expected finite values from the critic: train the model again.');
-  }
-  return {
-    q: place.map((index) => scores.q[index]!),
-    spread: place.map((index) => scores.spread[index]!),
-    v: scores.v,
-  };
 }

@@ -1,6 +1,7 @@
 /** What agent.js shows and asks while the agent works. */
+
+import type { EpisodeEvent } from '../agent/episode.js';
 import type { IrreversibleAction } from '../agent/irreversible.js';
-import type { EpisodeEvent } from '../agent/loop.js';
 import { describeAction } from '../learning/templates.js';
 import type { Candidate } from '../store/types.js';
 import { ask } from './ask.js';

@@ -2,7 +2,7 @@
  * Plays a plan of episodes, several at a time, into a run: those that are committed already are left out, faults of
  * browser, endpoint or disk are tried again, and nothing about an episode depends on how many run beside it.
  */
-import type { EpisodeLimits } from '../agent/loop.js';
+import type { EpisodeLimits } from '../agent/episode.js';
 import { Meter } from '../agent/methods/meter.js';
 import type { Method } from '../agent/methods/method.js';
 import type { Critic, Episode, Localizer, Proposer } from '../agent/types.js';

@@ -1,6 +1,6 @@
 /** A small world without a browser: a page that counts clicks, a policy that reads a script, a critic that knows. */
 
-import type { EpisodeRecorder } from '../../../ts/agent/loop.js';
+import type { EpisodeRecorder } from '../../../ts/agent/episode.js';
 import type {
   Critic,
   Environment,

@@ -1,6 +1,6 @@
 /** An episode played aside: kept in memory with its pictures until a rule decides which attempt counts. */
 import type { ObservationRecord, StepRecord } from '../../store/types.js';
-import type { EpisodeRecorder, EpisodeResult } from '../loop.js';
+import type { EpisodeRecorder, EpisodeResult } from '../episode.js';
 import type { Proposer, Screenshot, Selector } from '../types.js';
 import type { PlayContext, Player } from './method.js';
 

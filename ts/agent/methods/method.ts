@@ -3,7 +3,8 @@
  * a rule may change what is proposed, what a score means, or play the same task instance several times.
  */
 import type { Action } from '../../store/types.js';
-import { type EpisodeResult, type RunEpisodeOptions, runEpisode } from '../loop.js';
+import type { EpisodeResult, RunEpisodeOptions } from '../episode.js';
+import { runEpisode } from '../loop.js';
 import type { Critic, Episode, ProposalEvent, Proposer, Selector } from '../types.js';
 
 export interface Method {
