@@ -36,6 +36,7 @@ function plan(changes: Partial<LoopPlan> = {}): LoopPlan {
     explore: { ...paperLoop.explore },
     cycles: 2,
     exploit: { ...paperLoop.exploit },
+    curriculum: paperLoop.curriculum,
     preset: 'default',
     config: {},
     validation: { tasks: ['a'], seeds: { from: 10_000, to: 10_009 }, repeats: 1 },
@@ -55,6 +56,7 @@ class FakeStages implements LoopStages {
   /** By generation; -1: the policy. */
   success = [0.5, 0.6, 0.8, 0.7];
   margin: number | null = null;
+  startValues: Record<string, number> = {};
   usdPerEpisode = 0;
   faulty = '';
   /** Waited for before a run is played. */
@@ -113,6 +115,7 @@ class FakeStages implements LoopStages {
       successRate,
       standardError: 0.1,
       margin: model === null ? null : this.margin,
+      startValues: model === null ? {} : this.startValues,
       usd: 0,
     };
   }
@@ -276,6 +279,15 @@ describe('the loop', () => {
     stages.margin = 0.1;
     await play(stages, { plan: plan({ exploit: { runs: 2, selector: 'best-of-q@margin=auto' } }) });
     expect(stages.runs.at(-1)!.selector).to.equal('best-of-q@margin=0.1');
+  });
+
+  it('plays, where asked to, the tasks that the model is least sure of, on the more seeds', async () => {
+    const stages = new FakeStages();
+    stages.startValues = { a: 0.97, b: 0.4 };
+    await play(stages, { plan: plan({ curriculum: 0.5 }) });
+    const runs = stages.runs.map(({ tasks, seeds }) => `${tasks.join()} ${seeds.from}-${seeds.to}`);
+    expect(runs.slice(4)).to.deep.equal(['a,b 80-89', 'b 100-119', 'b 120-139', 'b 140-159', 'b 160-179']);
+    expect(await codeOf(play(new FakeStages(), { plan: plan({ curriculum: 0 }) }))).to.include('curriculum');
   });
 
   it('takes turns in N, and can play the same seeds in every run', async () => {

@@ -34,6 +34,7 @@ interface IterateFlags extends VlmFlags {
   cycles: number;
   cycleRuns: number;
   selector: string;
+  curriculum: number;
   validationTasks?: string[];
   validationSeeds: SeedRange;
   validationRepeats: number;
@@ -110,6 +111,12 @@ export function main(argv: readonly string[]): Promise<number> {
           '--selector <name>',
           'how they choose; best-of-q@margin=auto chooses its margin on validation seeds',
           paperLoop.exploit.selector,
+        )
+        .option(
+          '--curriculum <share>',
+          'share of the tasks that a cycle plays: those whose outcome the model is least sure of',
+          numberOption(0, 1),
+          paperLoop.curriculum,
         )
         .option(
           '--validation-tasks <names>',
@@ -208,6 +215,7 @@ function planOf(flags: IterateFlags): LoopPlan {
     },
     cycles: flags.cycles,
     exploit: { runs: flags.cycleRuns, selector: flags.selector },
+    curriculum: flags.curriculum,
     preset: flags.preset,
     config: flags.train,
     validation: {

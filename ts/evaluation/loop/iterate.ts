@@ -18,9 +18,10 @@ import { acquireLock } from '../../core/lock.js';
 import { writeFault } from '../../store/publish.js';
 import type { PlanFault } from '../runner.js';
 import { LoopBudget, type LoopLimits, spentBefore } from './budget.js';
+import { uncertainTasks } from './curriculum.js';
 import { bestOf, type CurvePoint, learningCurve } from './curve.js';
 import { Journal, lastEvent } from './journal.js';
-import { type LoopPlan, requireSamePlan, requireSensible } from './plan.js';
+import { type LoopPlan, requireSamePlan, requireSensible, seedsBetweenRuns } from './plan.js';
 import type { LoopRun, LoopStages, Tell } from './types.js';
 
 export interface LoopProgress {
@@ -138,7 +139,7 @@ class Loop {
       // A fault of the disk is met again, and thrown, by the event that follows.
       this.#journal.append({ event: 'playing', run: name, episodes: progress.done }).catch(() => undefined);
     };
-    const margin = run.generation > 0 ? this.#margin(run.generation - 1) : null;
+    const margin = run.generation > 0 ? (this.#validated(run.generation - 1)?.margin ?? null) : null;
     const { faults, ...facts } = await this.#stages.collect(withMargin(run, margin), this.#budget, heartbeat);
     if (faults.length > 0) return faults;
     await this.#journal.append({ event: 'collected', run: name, generation: run.generation, ...facts });
@@ -197,26 +198,35 @@ class Loop {
     if (best !== null) await this.#stages.keep(this.#model(best.generation), this.#best);
   }
 
-  #margin(generation: number): number | null {
-    const entry = lastEvent(this.#journal.events, 'validated', (one) => one.generation === generation);
-    return entry?.margin ?? null;
+  #validated(generation: number) {
+    return lastEvent(this.#journal.events, 'validated', (one) => one.generation === generation);
+  }
+
+  /** Where a cycle plays fewer tasks, it plays more seeds of each, so that all runs are about equally long. */
+  #tasks(generation: number): { tasks: string[]; seeds: number } {
+    const { tasks, seeds, curriculum } = this.#plan;
+    const width = seeds.to - seeds.from + 1;
+    if (generation === 0 || curriculum === 1) return { tasks, seeds: width };
+    const chosen = uncertainTasks(tasks, this.#validated(generation - 1)?.startValues ?? {}, curriculum);
+    return { tasks: chosen, seeds: Math.round((width * tasks.length) / chosen.length) };
   }
 
   /** The runs of one generation. Seeds go on from run to run through the whole loop. */
   #runs(generation: number): LoopRun[] {
     const { explore, exploit, n, seeds, sameSeeds, seed } = this.#plan;
+    const { tasks, seeds: width } = this.#tasks(generation);
     const kind = generation === 0 ? explore : exploit;
     const before = generation === 0 ? 0 : explore.runs + (generation - 1) * exploit.runs;
-    const width = seeds.to - seeds.from + 1;
     return Array.from({ length: kind.runs }, (_, index) => {
       const number = before + index;
-      const shift = sameSeeds ? 0 : number * width;
+      const from = seeds.from + (sameSeeds ? 0 : number * seedsBetweenRuns(this.#plan));
       return {
         path: join(this.#options.out, 'runs', `g${generation}-${index + 1}`),
         generation,
+        tasks,
         selector: kind.selector,
         n: n[number % n.length]!,
-        seeds: { from: seeds.from + shift, to: seeds.to + shift },
+        seeds: { from, to: from + width - 1 },
         seed: seed + number,
         model: generation === 0 ? null : this.#model(generation - 1),
       };

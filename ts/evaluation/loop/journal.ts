@@ -5,6 +5,7 @@
 import { type FileHandle, open, readFile, truncate } from 'node:fs/promises';
 import { BoqError } from '../../core/errors.js';
 import { writeFault } from '../../store/publish.js';
+import type { StartValues } from './curriculum.js';
 
 /** What happened, in order. `at` is an ISO time. */
 export type LoopEvent = { at: string } & (
@@ -33,6 +34,7 @@ export type LoopEvent = { at: string } & (
       standardError: number | null;
       /** Override margin that was chosen here; null where none was asked for. */
       margin: number | null;
+      startValues: StartValues;
       usd: number;
     }
   | { event: 'finished'; reason: string }

@@ -27,6 +27,8 @@ export interface LoopPlan extends PolicyChoice {
   /** Cycles after it, the runs of each, and how they choose; a margin `auto` is chosen on validation seeds. */
   cycles: number;
   exploit: { runs: number; selector: string };
+  /** Share of the tasks that a cycle plays, those the model is least sure of, on the more seeds; 1: all of them. */
+  curriculum: number;
   preset: Preset;
   config: NativeTrainConfig;
   validation: { tasks: string[]; seeds: SeedRange; repeats: number };
@@ -44,13 +46,15 @@ export const paperLoop = {
   explore: { runs: 5, selector: 'epsilon-greedy@epsilon=0.5' },
   cycles: 4,
   exploit: { runs: 2, selector: 'best-of-q' },
+  curriculum: 1,
   preset: 'default',
   config: {},
   seed: 0,
 } as const satisfies Partial<Record<keyof LoopPlan, unknown>>;
 
 /** @throws BoqError BOQ_USAGE where the plan cannot be carried out, or would validate on seeds that it trains on */
-export function requireSensible({ n, seeds, explore, exploit, cycles, validation, tasks }: LoopPlan): void {
+export function requireSensible(plan: LoopPlan): void {
+  const { n, seeds, explore, exploit, cycles, curriculum, validation, tasks } = plan;
   const refuse = (what: string): never => {
     throw new BoqError('BOQ_USAGE', what);
   };
@@ -62,16 +66,23 @@ export function requireSensible({ n, seeds, explore, exploit, cycles, validation
     const spec = parseMethodSpec(selector);
     if (!isMarginOpen(spec)) createMethod(spec);
   }
+  if (!(curriculum > 0 && curriculum <= 1))
+    refuse(`Expected a share of the tasks above 0 and at most 1 for the curriculum, got ${curriculum}.`);
   if (tasks.length === 0) refuse('Expected at least one task.');
   const { from, to } = validation.seeds;
   const runs = explore.runs + cycles * exploit.runs;
-  const last = seeds.from + runs * (seeds.to - seeds.from + 1) - 1;
+  const last = seeds.from + runs * seedsBetweenRuns(plan) - 1;
   if (seeds.from <= to && from <= last) {
     refuse(
       `Expected validation seeds apart from those of training, got ${from}-${to} and up to ${seeds.from}-${last} ` +
         `over ${runs} runs: a model chosen on seeds that it trained on flatters itself.`,
     );
   }
+}
+
+/** How far the first seeds of neighbouring runs lie apart: as many as a run of the fewest tasks takes. */
+export function seedsBetweenRuns({ seeds, curriculum }: Pick<LoopPlan, 'seeds' | 'curriculum'>): number {
+  return Math.round((seeds.to - seeds.from + 1) / curriculum);
 }
 
 /** What may differ when a loop goes on: it changes how far it goes, not what has been done. */

@@ -19,6 +19,7 @@ import { meanWithError } from '../statistics.js';
 import { chooseModelMargin } from '../validation.js';
 import type { LoopBudget } from './budget.js';
 import { costOf } from './cost.js';
+import { readStartValues } from './curriculum.js';
 import type { LoopPlan } from './plan.js';
 import type { CollectOutcome, LoopRun, LoopStages, LoopTraining, Tell, Validation } from './types.js';
 
@@ -47,13 +48,13 @@ export class RealStages implements LoopStages, AsyncDisposable {
   }
 
   async collect(run: LoopRun, budget: LoopBudget, tell: Tell): Promise<CollectOutcome> {
-    const { repeats, tasks } = this.#plan;
+    const { repeats } = this.#plan;
     budget.addUsd(await this.#cost(run.path));
     // So many may still begin: a limit on episodes is kept exactly, however many play at a time.
     let left = budget.episodesLeft - (await committed(run.path));
     const summary = await this.#play(
       {
-        ...{ tasks, repeats, n: run.n, seeds: run.seeds, seed: run.seed, out: run.path },
+        ...{ tasks: run.tasks, repeats, n: run.n, seeds: run.seeds, seed: run.seed, out: run.path },
         selector: run.selector,
         until: () => left-- <= 0 || budget.exhausted() !== null,
         onUsage: (usage) => budget.add(usage),
@@ -128,7 +129,7 @@ export class RealStages implements LoopStages, AsyncDisposable {
     // A point of the curve without some of its episodes would be another quantity.
     if (faults[0]) throw faults[0].error;
     const standardError = meanWithError(outcomes(episodes, successRate)).standardError;
-    return { episodes, successRate, standardError, margin: null, usd: await this.#cost(out) };
+    return { episodes, successRate, standardError, margin: null, ...(await this.#lookedAt(out)) };
   }
 
   /** The sweep that chooses the margin has played what the curve needs. */
@@ -149,7 +150,13 @@ export class RealStages implements LoopStages, AsyncDisposable {
     const episodes = record.conditions.tasks.length * (to - from + 1) * validation.repeats;
     const { successRate } = row;
     const standardError = meanWithError(outcomes(episodes, successRate)).standardError;
-    return { episodes, successRate, standardError, margin, usd: await this.#cost(out) };
+    return { episodes, successRate, standardError, margin, ...(await this.#lookedAt(out)) };
+  }
+
+  /** What the validation episodes cost, and what the model expected of them. */
+  async #lookedAt(out: string): Promise<Pick<Validation, 'usd' | 'startValues'>> {
+    const run = await FolderRun.open(out);
+    return { usd: await this.#cost(out), startValues: await readStartValues(run.episodes()) };
   }
 
   async keep(from: string, to: string): Promise<void> {

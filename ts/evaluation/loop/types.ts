@@ -2,6 +2,7 @@
 import type { PlanFault } from '../runner.js';
 import type { SeedRange } from '../stage.js';
 import type { LoopBudget } from './budget.js';
+import type { StartValues } from './curriculum.js';
 
 /** A run of the loop. */
 export interface LoopRun {
@@ -9,6 +10,7 @@ export interface LoopRun {
   path: string;
   /** 0 explores; k exploits the model of generation k - 1. */
   generation: number;
+  tasks: string[];
   selector: string;
   n: number;
   seeds: SeedRange;
@@ -39,6 +41,8 @@ export interface Validation {
   standardError: number | null;
   /** Override margin that was chosen here, in units of Q; null where none was asked for. */
   margin: number | null;
+  /** What the model expects of each task; empty for the policy alone. */
+  startValues: StartValues;
   /** Dollars by the price table. */
   usd: number;
 }
