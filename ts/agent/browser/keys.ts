@@ -1,4 +1,5 @@
 /** Keyboard events of the DevTools protocol for characters and named keys. */
+import type { Protocol } from 'puppeteer';
 
 const named = {
   Enter: { code: 'Enter', keyCode: 13, text: '\r' },
@@ -18,10 +19,13 @@ const named = {
 } as const;
 
 export type KeyName = keyof typeof named;
+/** One event of a key, as the protocol takes it. */
+export type KeyEvent = Protocol.Input.DispatchKeyEventRequest;
+
 export const keyNames = Object.keys(named) as KeyName[];
 
 /** Down and up of one key: a name from `keyNames` or a single character. */
-export function keyEvents(key: string): object[] {
+export function keyEvents(key: string): KeyEvent[] {
   const special = key in named ? named[key as KeyName] : key === '\n' ? named.Enter : null;
   if (special) {
     const name = key === '\n' ? 'Enter' : key === 'Space' ? ' ' : key;

@@ -14,7 +14,8 @@ import { within } from './deadline.js';
 import type { DomainPolicy } from './domain-policy.js';
 import type { KeyName } from './keys.js';
 import type { RunningBrowser } from './launch.js';
-import { type ScreenshotSettings, Tab, type TabLimits } from './tab.js';
+import type { ScreenshotSettings } from './picture.js';
+import { Tab, type TabLimits } from './tab.js';
 import { leavingNote, type Targets } from './targets.js';
 
 /** What a session shows and allows. */
@@ -117,7 +118,7 @@ export class BrowserSession implements ActionSurface {
     const isFirst = this.#tabs.length === 0;
     page.on('close', () => this.#forget(page));
     const tab = await Tab.attach(page, this.#limits, this.#targets, (event) => this.#note(event));
-    await this.#applyViewport(tab);
+    await tab.setViewport(this.#viewport);
     if (page.isClosed()) return;
     this.#tabs.push(tab);
     this.#active = tab;
@@ -138,11 +139,6 @@ export class BrowserSession implements ActionSurface {
     this.#note('the tab was closed');
   }
 
-  async #applyViewport(tab: Tab): Promise<void> {
-    const { width, height, deviceScaleFactor } = this.#viewport;
-    await tab.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor, mobile: false });
-  }
-
   /** CSS pixels, and image pixels to one of them. */
   async setViewport(viewport: { width: number; height: number; deviceScaleFactor?: number }): Promise<void> {
     const next = { deviceScaleFactor: 1, ...viewport };
@@ -154,7 +150,7 @@ export class BrowserSession implements ActionSurface {
     )
       return;
     this.#viewport = next;
-    for (const tab of this.#tabs) await this.#applyViewport(tab);
+    for (const tab of this.#tabs) await tab.setViewport(next);
   }
 
   /** The tab in front. @throws BoqError BOQ_BROWSER where none is left. */
@@ -186,7 +182,7 @@ export class BrowserSession implements ActionSurface {
     const fault = await this.goto(url);
     if (fault) throw new BoqError('BOQ_BROWSER', `expected ${url} to load, got ${fault}`);
     // Where the last episode left the mouse must not show.
-    await Promise.all([this.tab.forgetHistory(), this.tab.mouse('mouseMoved', { x: 0, y: 0 })]);
+    await Promise.all([this.tab.forgetHistory(), this.tab.input.move({ x: 0, y: 0 })]);
     this.#events = this.#events.filter((event) => event !== leavingNote);
     this.#lastPoint = { x: 0, y: 0 };
   }
@@ -286,7 +282,7 @@ export class BrowserSession implements ActionSurface {
 
   async click(point: Point): Promise<void> {
     this.#lastPoint = point;
-    await this.tab.click(point);
+    await this.tab.input.click(point);
   }
 
   choose(point: Point, option: string): Promise<boolean> {
@@ -307,9 +303,9 @@ export class BrowserSession implements ActionSurface {
     );
     if (!field.editable) return field;
     const content = field.multiline ? text : text.replace(/[\r\n]+/g, ' ');
-    if (content) await tab.type(content);
-    else await tab.press('Delete');
-    if (submit) await tab.press('Enter');
+    if (content) await tab.input.type(content);
+    else await tab.input.press('Delete');
+    if (submit) await tab.input.press('Enter');
     return field;
   }
 
@@ -318,24 +314,24 @@ export class BrowserSession implements ActionSurface {
   }
 
   press(key: string): Promise<void> {
-    return this.tab.press(key as KeyName);
+    return this.tab.input.press(key as KeyName);
   }
 
   async hover(point: Point): Promise<void> {
     this.#lastPoint = point;
-    await this.tab.mouse('mouseMoved', point);
+    await this.tab.input.move(point);
   }
 
   async drag(from: Point, to: Point): Promise<void> {
     this.#lastPoint = to;
-    await this.tab.drag(from, to);
+    await this.tab.input.drag(from, to);
   }
 
   async switchTab(number: number): Promise<boolean> {
     const tab = this.#tabs[number - 1];
     if (!tab) return false;
     this.#active = tab;
-    await tab.send('Page.bringToFront');
+    await tab.bringToFront();
     return true;
   }
 
@@ -345,7 +341,7 @@ export class BrowserSession implements ActionSurface {
     if (!path.startsWith(this.#uploads + sep) || !existsSync(path)) {
       return `there is no file ${basename(file)} in the upload folder`;
     }
-    return (await this.tab.giveFile(point, path)) ? null : 'the file field did not take the file';
+    return (await this.tab.input.giveFile(point, path)) ? null : 'the file field did not take the file';
   }
 
   async goBack(): Promise<boolean> {
