@@ -116,6 +116,23 @@ export async function newestModel(root: string): Promise<string | null> {
   return newest?.path ?? null;
 }
 
+/**
+ * What a finished model was trained on, all its data together.
+ * @param model model folder
+ * @returns null where there is none, or training has not reached its last step
+ */
+export async function trainedOn(model: string): Promise<{ episodes: number; transitions: number } | null> {
+  try {
+    const config = JSON.parse(await readFile(join(model, 'config.json'), 'utf8')) as ModelConfig;
+    if (!(config.steps >= Number(config.config['steps']))) return null;
+    const sum = (pick: (one: ModelConfig['data'][number]) => number): number =>
+      config.data.reduce((all, one) => all + pick(one), 0);
+    return { episodes: sum((one) => one.episodes), transitions: sum((one) => one.transitions) };
+  } catch {
+    return null;
+  }
+}
+
 async function isQFunction(path: string): Promise<boolean> {
   return readModelConfig(path).then(
     () => true,

@@ -3,13 +3,12 @@
  * stage is the stage of that name with a folder of its own; what is complete is left as it is, so an experiment that
  * was interrupted goes on where it stopped.
  */
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Proposer } from '../agent/types.js';
 import { BoqError } from '../core/errors.js';
 import { embedRun } from '../learning/embed-run.js';
 import { Embedder } from '../learning/embedder.js';
-import type { ModelConfig } from '../learning/model-card.js';
 import { openRunSource } from '../learning/run-source.js';
 import { train } from '../learning/train.js';
 import type { NativeTrainConfig } from '../native/surface.js';
@@ -22,9 +21,9 @@ import { runLoop } from './loop/iterate.js';
 import { type LoopPlan, paperLoop } from './loop/plan.js';
 import { RealStages } from './loop/stages.js';
 import { keptMargin } from './margin.js';
-import { constantModel, ModelSet } from './models.js';
+import { constantModel, ModelSet, trainedOn } from './models.js';
 import { refitPolicy } from './refit.js';
-import type { PlanFault, PlanProgress } from './runner.js';
+import { type PlanFault, type PlanProgress, successNote } from './runner.js';
 import type { PolicyChoice, SeedRange } from './stage.js';
 import { explore } from './tree/explore.js';
 
@@ -275,7 +274,7 @@ class Conductor {
   }
 
   async #train(out: string, data: readonly string[], config: NativeTrainConfig): Promise<void> {
-    if (await isTrained(out)) return;
+    if (await trainedOn(out)) return;
     const { signal, device } = this.#options;
     const { summary } = await train({
       data,
@@ -317,9 +316,8 @@ class Conductor {
       ...(workers === undefined ? {} : { workers }),
       ...(signal ? { signal } : {}),
       onProgress: (progress: PlanProgress & { stage: string }) => {
-        const { done, total, played, successes } = progress;
-        const note = played > 0 ? `success ${((100 * successes) / played).toFixed(1)} %` : '';
-        this.#tell(progress.stage || stage, out, done, total, note);
+        const { done, total } = progress;
+        this.#tell(progress.stage || stage, out, done, total, successNote(progress));
       },
     };
   }
@@ -327,15 +325,5 @@ class Conductor {
   #tell(verb: string, folder: string, done: number, total: number, note: string): void {
     const name = folder.split('/').at(-1) ?? folder;
     this.#options.onProgress?.({ stage: `${verb} ${name}`, done, total, note });
-  }
-}
-
-/** True where a model folder holds a training that reached its last step. */
-async function isTrained(model: string): Promise<boolean> {
-  try {
-    const { steps, config } = JSON.parse(await readFile(join(model, 'config.json'), 'utf8')) as ModelConfig;
-    return steps >= Number(config.steps);
-  } catch {
-    return false;
   }
 }

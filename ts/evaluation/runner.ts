@@ -66,6 +66,11 @@ export interface PlanProgress {
   faults: number;
 }
 
+/** The share of successes in this sitting, in words, for a progress bar; '' before the first episode. */
+export function successNote({ played, successes }: Pick<PlanProgress, 'played' | 'successes'>): string {
+  return played > 0 ? `success ${((100 * successes) / played).toFixed(1)} %` : '';
+}
+
 /** An episode that was given up, and why. */
 export interface PlanFault {
   key: EpisodeKey;

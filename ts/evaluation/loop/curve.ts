@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { type LoopEvent, readJournal } from './journal.js';
 
+/** One model, or the policy alone, measured on the validation episodes. */
 export interface CurvePoint {
   /** -1: the policy alone; 0: after exploring; k: after cycle k. */
   generation: number;
@@ -9,6 +10,7 @@ export interface CurvePoint {
   trained: number;
   /** On validation seeds. With a margin that was chosen on the same seeds it flatters slightly. */
   successRate: number;
+  /** Over episodes; null where there are fewer than two. */
   standardError: number | null;
   episodes: number;
   margin: number | null;

@@ -24,6 +24,7 @@ import { Journal, lastEvent } from './journal.js';
 import { type LoopPlan, requireSamePlan, requireSensible, seedsBetweenRuns } from './plan.js';
 import type { LoopRun, LoopStages, Tell } from './types.js';
 
+/** How far the loop is: the current stage, and all of it. */
 export interface LoopProgress {
   /** What is being done, e.g. 'cycle 2: play g2-1'. */
   stage: string;
@@ -34,6 +35,7 @@ export interface LoopProgress {
   overall: { done: number; total: number };
 }
 
+/** A loop, where it lies, and what it may use. */
 export interface IterateOptions {
   plan: LoopPlan;
   /** The loop's folder, to begin or to continue. */
@@ -47,6 +49,7 @@ export interface IterateOptions {
   onPoint?: (curve: readonly CurvePoint[]) => Promise<void> | void;
 }
 
+/** What a loop has led to so far. */
 export interface IterateResult {
   /** Absolute path of the loop's folder. */
   out: string;

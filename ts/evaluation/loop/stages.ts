@@ -1,5 +1,5 @@
 /** The stages behind the loop: collect, embed, train, validate, as the commands of those names do them. */
-import { cp, readFile, rename, rm } from 'node:fs/promises';
+import { cp, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Price } from '../../agent/budget.js';
 import { isMarginOpen, methodWithMargin, parseMethodSpec } from '../../agent/methods/registry.js';
@@ -7,14 +7,14 @@ import type { VlmChoice } from '../../agent/policy/registry.js';
 import { BoqError, isBoqError } from '../../core/errors.js';
 import { embedRun } from '../../learning/embed-run.js';
 import { Embedder } from '../../learning/embedder.js';
-import type { ModelConfig } from '../../learning/model-card.js';
 import { hashFile } from '../../learning/profile.js';
 import { openRunSource } from '../../learning/run-source.js';
 import { train } from '../../learning/train.js';
 import { FolderRun } from '../../store/run.js';
 import { type CollectOptions, type CollectSummary, collect } from '../collect.js';
 import { keptRecord } from '../margin.js';
-import { ModelSet, type OpenModel } from '../models.js';
+import { ModelSet, type OpenModel, trainedOn } from '../models.js';
+import { type PlanProgress, successNote } from '../runner.js';
 import { meanWithError } from '../statistics.js';
 import { chooseModelMargin } from '../validation.js';
 import type { LoopBudget } from './budget.js';
@@ -192,12 +192,10 @@ export class RealStages implements LoopStages, AsyncDisposable {
       ...(maxSteps === null ? {} : { maxSteps }),
       ...(workers === undefined ? {} : { workers }),
       ...(signal ? { signal } : {}),
-      onProgress: ({ done, total, played, successes }: CollectProgress) =>
-        tell({
-          ...{ done, total },
-          episodes: done,
-          note: played > 0 ? `success ${((100 * successes) / played).toFixed(1)} %` : '',
-        }),
+      onProgress: (progress: PlanProgress) => {
+        const { done, total } = progress;
+        tell({ done, total, episodes: done, note: successNote(progress) });
+      },
     };
   }
 
@@ -229,8 +227,6 @@ export class RealStages implements LoopStages, AsyncDisposable {
   }
 }
 
-type CollectProgress = Parameters<NonNullable<CollectOptions['onProgress']>>[0];
-
 function outcomes(episodes: number, rate: number): number[] {
   const successes = Math.round(episodes * rate);
   return Array.from({ length: episodes }, (_, index) => Number(index < successes));
@@ -241,19 +237,6 @@ async function committed(path: string): Promise<number> {
     async (run) => (await run.committed()).size,
     () => 0,
   );
-}
-
-/** What a finished model was trained on; null where training has not reached its last step. */
-async function trainedOn(model: string): Promise<{ episodes: number; transitions: number } | null> {
-  try {
-    const config = JSON.parse(await readFile(join(model, 'config.json'), 'utf8')) as ModelConfig;
-    if (config.steps < Number(config.config['steps'])) return null;
-    const sum = (pick: (one: ModelConfig['data'][number]) => number): number =>
-      config.data.reduce((all, one) => all + pick(one), 0);
-    return { episodes: sum((one) => one.episodes), transitions: sum((one) => one.transitions) };
-  } catch {
-    return null;
-  }
 }
 
 async function weightsOf(model: string): Promise<string | null> {
