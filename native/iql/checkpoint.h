@@ -8,7 +8,7 @@
 
 #include "native/core/json.h"
 #include "native/iql/iql.h"
-#include "native/iql/transitions.h"
+#include "native/iql/standardiser.h"
 
 namespace boq::iql {
 

@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "native/iql/iql.h"
+#include "native/iql/sampler.h"
+#include "native/iql/split.h"
+#include "native/iql/standardiser.h"
 #include "native/iql/trainer.h"
 #include "native/iql/transitions.h"
 

@@ -14,7 +14,7 @@
 #include "native/iql/config.h"
 #include "native/iql/iql.h"
 #include "native/iql/packed.h"
-#include "native/iql/transitions.h"
+#include "native/iql/standardiser.h"
 
 namespace boq::iql {
 namespace {

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "native/iql/iql.h"
+#include "native/iql/sampler.h"
+#include "native/iql/standardiser.h"
 #include "native/iql/transitions.h"
 
 namespace boq::iql {

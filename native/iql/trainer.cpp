@@ -20,6 +20,9 @@
 #include "native/iql/labels.h"
 #include "native/iql/offline.h"
 #include "native/iql/random.h"
+#include "native/iql/sampler.h"
+#include "native/iql/split.h"
+#include "native/iql/standardiser.h"
 #include "native/iql/stepper.h"
 #include "native/iql/transitions.h"
 

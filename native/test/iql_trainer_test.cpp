@@ -15,6 +15,7 @@
 #include "native/core/safetensors.h"
 #include "native/iql/checkpoint.h"
 #include "native/iql/config.h"
+#include "native/iql/split.h"
 #include "native/iql/transitions.h"
 #include "native/test/expect_error.h"
 #include "native/test/iql_fixture.h"
