@@ -3,15 +3,11 @@
 
 #include <sys/resource.h>
 
-#include <chrono>
+#include "native/core/clock.h"
 
 namespace boq::bench {
 
-using Clock = std::chrono::steady_clock;
-
-inline double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+using boq::Clock, boq::seconds_since;
 
 /// Processor time of all threads: meaningful also where other processes share the machine.
 inline double cpu_seconds() {

@@ -1,13 +1,11 @@
 #include "native/iql/checkpoint.h"
 
 #include <ATen/ATen.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <system_error>
 
 #include "native/core/error.h"
+#include "native/core/files.h"
 #include "native/core/safetensors.h"
 #include "native/iql/random.h"
 
@@ -58,12 +56,6 @@ uint64_t checksum_of(const NamedTensors& tensors) {
   uint64_t sum = 0;
   for (const auto& [name, tensor] : tensors) sum = mix_bits(sum ^ checksum_of(tensor));
   return sum;
-}
-
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  BOQ_CHECK(!error, ErrorCode::kFileWrite, "cannot make the folder ", folder.string(), ": ", error.message());
 }
 
 [[noreturn]] void reject(const fs::path& path, const std::string& why) {
@@ -155,55 +147,6 @@ int64_t checkpoint_step(const fs::path& out) {
   } catch (const std::exception&) {
     return 0;  // load_checkpoint() says what is wrong with it
   }
-}
-
-void save_model(const fs::path& out, Iql& learner, int64_t model, const Standardisers& standardisers) {
-  make_folder(out);
-  NamedTensors tensors;
-  // The heads of one model, numbered from 0; V has one, without a number.
-  const auto add = [&](const std::string& prefix, const Network& network, bool numbered) {
-    const auto views = network.named_views(network.parameters());
-    const size_t count = views.size() / static_cast<size_t>(learner.models()),
-                 first = static_cast<size_t>(model) * count;
-    const size_t layers = views.size() / static_cast<size_t>(network.heads());
-    for (size_t i = 0; i < count; ++i) {
-      const auto& [name, view] = views[first + i];
-      const std::string layer = name.substr(name.find('.') + 1);
-      tensors.emplace_back(prefix + (numbered ? std::to_string(i / layers) + "." : "") + layer, view);
-    }
-  };
-  add("q.", learner.q(), true);
-  add("v.", learner.v(), false);
-  add("target.", learner.target(), true);
-  const auto add_norm = [&](const std::string& stream, const Standardiser& standardiser) {
-    if (standardiser.is_identity()) return;
-    tensors.emplace_back("norm." + stream + ".mean", standardiser.mean);
-    tensors.emplace_back("norm." + stream + ".std", standardiser.std);
-  };
-  add_norm("state", standardisers.state);
-  add_norm("action", standardisers.action);
-  add_norm("task", standardisers.task);
-  write_safetensors(out / "model.safetensors", tensors, {{"format", "pt"}});
-}
-
-void write_text(const fs::path& path, const std::string& text) {
-  make_folder(path.parent_path());
-  const fs::path temporary = path.string() + ".part";
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  size_t written = 0;
-  bool ok = file >= 0;
-  while (ok && written < text.size()) {
-    const ssize_t n = ::write(file, text.data() + written, text.size() - written);
-    ok = n > 0 || (n < 0 && errno == EINTR);
-    if (n > 0) written += static_cast<size_t>(n);
-  }
-  ok = ok && ::fsync(file) == 0;
-  const int problem = errno;
-  if (file >= 0) ::close(file);
-  if (ok && ::rename(temporary.c_str(), path.c_str()) == 0) return;
-  const std::string reason = std::strerror(ok ? errno : problem);
-  ::unlink(temporary.c_str());
-  fail(ErrorCode::kFileWrite, "cannot write ", path.string(), ": ", reason);
 }
 
 }  // namespace boq::iql

@@ -1,5 +1,4 @@
-// What a run leaves on disk: the checkpoint to go on from, and the model to use. Every file appears whole or
-// not at all.
+// The checkpoint that a stopped or killed run goes on from. It appears whole or not at all.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +7,6 @@
 
 #include "native/core/json.h"
 #include "native/iql/iql.h"
-#include "native/iql/standardiser.h"
 
 namespace boq::iql {
 
@@ -36,12 +34,5 @@ int64_t load_checkpoint(const std::filesystem::path& out, Iql& learner, int64_t 
 
 /// Step of the checkpoint in `out`; 0 where there is none, or none that can be read.
 int64_t checkpoint_step(const std::filesystem::path& out);
-
-/// model.safetensors: q.<head>.*, v.*, target.<head>.*, norm.<stream>.{mean,std}.
-void save_model(const std::filesystem::path& out, Iql& learner, int64_t model,
-                const Standardisers& standardisers);
-
-/// Writes a text file: temporary, fsync, rename. Throws BOQ_FILE_WRITE.
-void write_text(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace boq::iql

@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "native/core/json.h"
+#include "native/iql/config.h"
 #include "native/iql/iql.h"
+#include "native/iql/metrics.h"
 #include "native/iql/sampler.h"
 #include "native/iql/split.h"
 #include "native/iql/standardiser.h"
-#include "native/iql/trainer.h"
 #include "native/iql/transitions.h"
 
 namespace boq::iql {

@@ -5,20 +5,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "native/core/control.h"
 #include "native/core/json.h"
+#include "native/iql/metrics.h"
+#include "native/iql/sweep.h"
 
 namespace boq::iql {
 
 class Collective;
-
-/// Named values of one moment: loss/v, loss/q, value/v_mean, value/q_mean, value/adv_mean, grad/v_norm,
-/// grad/q_norm, lr, and, where they were measured, validation/*.
-using Metrics = std::map<std::string, double>;
 
 struct TrainRequest {
   /// Embedding folders, all of one fingerprint.
@@ -38,7 +35,7 @@ struct TrainRequest {
   /// `sweep`.
   int64_t seeds = 1;
   /// Settings and the values to compare.
-  std::map<std::string, std::vector<Json>> sweep = {};
+  Sweep sweep = {};
   /// The processes that train together; null: this one alone. Only rank 0 writes.
   Collective* collective = nullptr;
 };
