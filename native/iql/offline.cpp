@@ -1,41 +1,20 @@
 #include "native/iql/offline.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
 #include <map>
 #include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "native/iql/statistics.h"
 
 namespace boq::iql {
 namespace {
 
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-constexpr int64_t kChunk = 1024;
-
-std::vector<size_t> rising_order(std::span<const float> values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  return order;
-}
-
-// Ranks from 1; equal values share their mean rank.
-std::vector<double> ranks_of(std::span<const float> values) {
-  const auto order = rising_order(values);
-  std::vector<double> ranks(values.size());
-  for (size_t i = 0; i < order.size();) {
-    size_t end = i;
-    while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
-    const double rank = (static_cast<double>(i + 1) + static_cast<double>(end)) / 2;
-    for (; i < end; ++i) ranks[order[i]] = rank;
-  }
-  return ranks;
-}
-
-double mean_of(const std::vector<double>& values) {
+template <class T>
+double mean_of(const std::vector<T>& values) {
   return values.empty()
              ? kNothing
              : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -96,13 +75,6 @@ double pairwise_accuracy(const std::vector<std::vector<size_t>>& groups, const H
   return *pairs == 0 ? kNothing : right / static_cast<double>(*pairs);
 }
 
-double brier_score(std::span<const float> scores, std::span<const uint8_t> positive) {
-  double sum = 0;
-  for (size_t i = 0; i < scores.size(); ++i)
-    sum += std::pow(std::clamp(static_cast<double>(scores[i]), 0.0, 1.0) - positive[i], 2);
-  return scores.empty() ? kNothing : sum / static_cast<double>(scores.size());
-}
-
 // AUC within each step number, where both outcomes occur.
 Json auc_by_step(const HeldOut& values, const HeldOut& regressor, const Transitions& data,
                  const Truth& truth) {
@@ -160,180 +132,6 @@ Json picks_of(const HeldOut& values, const Transitions& data) {
 
 }  // namespace
 
-double area_under_curve(std::span<const float> scores, std::span<const uint8_t> positive) {
-  const auto ranks = ranks_of(scores);
-  double rank_sum = 0, positives = 0;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (!positive[i]) continue;
-    rank_sum += ranks[i];
-    positives += 1;
-  }
-  const double negatives = static_cast<double>(scores.size()) - positives;
-  if (positives == 0 || negatives == 0) return kNothing;
-  return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives);
-}
-
-double rank_correlation(std::span<const float> a, std::span<const float> b) {
-  const auto x = ranks_of(a), y = ranks_of(b);
-  const double middle = (static_cast<double>(x.size()) + 1) / 2;
-  double xy = 0, xx = 0, yy = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - middle) * (y[i] - middle);
-    xx += (x[i] - middle) * (x[i] - middle);
-    yy += (y[i] - middle) * (y[i] - middle);
-  }
-  return xx == 0 || yy == 0 ? kNothing : xy / std::sqrt(xx * yy);
-}
-
-double calibration_error(std::span<const float> scores, std::span<const uint8_t> positive, int bins) {
-  const auto order = rising_order(scores);
-  double error = 0;
-  for (int bin = 0; bin < bins; ++bin) {
-    const size_t begin = order.size() * static_cast<size_t>(bin) / static_cast<size_t>(bins);
-    const size_t end = order.size() * static_cast<size_t>(bin + 1) / static_cast<size_t>(bins);
-    double sum = 0;
-    for (size_t i = begin; i < end; ++i) sum += scores[order[i]] - static_cast<double>(positive[order[i]]);
-    error += std::abs(sum);
-  }
-  return order.empty() ? kNothing : error / static_cast<double>(order.size());
-}
-
-std::vector<std::pair<double, double>> isotonic_fit(std::span<const float> scores,
-                                                    std::span<const uint8_t> positive) {
-  struct Block {
-    double low, high, sum, count;
-    double mean() const { return sum / count; }
-  };
-  std::vector<Block> blocks;
-  for (const size_t i : rising_order(scores)) {
-    const double score = scores[i], hit = positive[i] ? 1 : 0;
-    if (!blocks.empty() && blocks.back().high == score) {  // one score has one chance
-      blocks.back().sum += hit;
-      blocks.back().count += 1;
-    } else {
-      blocks.push_back({score, score, hit, 1});
-    }
-    // Merging only when the next score begins would be the same; doing it at once keeps the invariant in one
-    // place.
-    while (blocks.size() > 1 && blocks[blocks.size() - 2].mean() >= blocks.back().mean()) {
-      const Block last = blocks.back();
-      blocks.pop_back();
-      blocks.back() = {blocks.back().low, last.high, blocks.back().sum + last.sum,
-                       blocks.back().count + last.count};
-    }
-  }
-  std::vector<std::pair<double, double>> corners;
-  for (const Block& block : blocks) {
-    corners.emplace_back(block.low, block.mean());
-    if (block.high > block.low) corners.emplace_back(block.high, block.mean());
-  }
-  return corners;
-}
-
-double isotonic_value(const std::vector<std::pair<double, double>>& corners, double score) {
-  if (corners.empty()) return kNothing;
-  const auto after = std::upper_bound(corners.begin(), corners.end(), score,
-                                      [](double value, const auto& corner) { return value < corner.first; });
-  if (after == corners.begin()) return corners.front().second;
-  if (after == corners.end()) return corners.back().second;
-  const auto [low, low_value] = *(after - 1);
-  const auto [high, high_value] = *after;
-  return low_value + (high_value - low_value) * (score - low) / (high - low);
-}
-
-std::vector<HeldOut> measure_held_out(const Iql& learner, const std::vector<int64_t>& held_out,
-                                      const Transitions& data, const Sampler& sampler, bool with_candidates,
-                                      int64_t limit) {
-  std::vector<HeldOut> models(static_cast<size_t>(learner.models()));
-  std::vector<int64_t> transitions;
-  const auto total = static_cast<int64_t>(held_out.size()), count = std::min(limit, total);
-  for (int64_t i = 0; i < count; ++i) transitions.push_back(held_out[static_cast<size_t>(i * total / count)]);
-  for (HeldOut& values : models) values.transitions = transitions;
-  const auto append = [](std::vector<float>& to, const at::Tensor& from) {
-    const at::Tensor plain = from.cpu().contiguous();
-    to.insert(to.end(), plain.const_data_ptr<float>(), plain.const_data_ptr<float>() + plain.numel());
-  };
-  // Of every model and head: [M, K, n].
-  const auto q_of = [&](const at::Tensor& state, const at::Tensor& action, const at::Tensor& task) {
-    return learner.q_values(state, action, task).view({learner.models(), learner.config().heads, -1});
-  };
-  for (int64_t first = 0; first < count; first += kChunk) {
-    const auto chunk =
-        std::span(transitions)
-            .subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(kChunk, count - first)));
-    const Batch batch = sampler.batch_of(chunk);
-    const at::Tensor q = q_of(batch.state, batch.action, batch.task),
-                     v = learner.v_values(batch.state, batch.task);
-    const Batch::Candidates offered = with_candidates ? sampler.candidates_of(chunk) : Batch::Candidates();
-    const at::Tensor offered_q =
-        with_candidates ? q_of(offered.state, offered.action, offered.task).mean(1) : at::Tensor();
-    for (size_t m = 0; m < models.size(); ++m) {
-      HeldOut& values = models[m];
-      const auto model = static_cast<int64_t>(m);
-      append(values.q, q[model].mean(0));
-      append(values.spread, q[model].std(0, /*unbiased=*/false));
-      append(values.v, v[model]);
-      if (!with_candidates) continue;
-      std::vector<float> all;
-      append(all, offered_q[model]);
-      auto at = all.begin();
-      for (const int64_t t : chunk) {
-        const auto i = static_cast<size_t>(t);
-        const auto end = at + (data.candidate_offset[i + 1] - data.candidate_offset[i]);
-        values.candidates.emplace_back(at, end);
-        at = end;
-      }
-    }
-  }
-  return models;
-}
-
-Baselines measure_baselines(const Transitions& data, const Split& split, const Standardisers& standardisers,
-                            const IqlConfig& config, at::Device device, bool with_regressor, int64_t limit) {
-  Baselines baselines;
-  std::map<int32_t, std::pair<double, double>> by_step, by_task;  // successes, transitions
-  const auto count = [&](int64_t t, auto&& f) {
-    const auto i = static_cast<size_t>(t);
-    const auto e = static_cast<size_t>(data.episode[i]);
-    f(by_step[data.step[i]], by_task[data.episode_task[e]], data.episode_success[e] != 0);
-  };
-  for (const int64_t t : split.training) {
-    count(t, [](auto& step, auto& task, bool success) {
-      for (auto* place : {&step, &task}) {
-        place->first += success;
-        place->second += 1;
-      }
-    });
-  }
-  const auto rate = [&](const std::pair<double, double>& place) {
-    return static_cast<float>(place.second == 0 ? split.training_success_rate : place.first / place.second);
-  };
-  // Its own settings throughout, so that models trained with others stand beside the same regressor.
-  IqlConfig small;
-  small.q_target = "monte-carlo";
-  small.gamma = config.gamma;
-  small.batch_size = config.batch_size;
-  small.use_state = config.use_state;
-  small.use_action = config.use_action;
-  small.use_task = config.use_task;
-  small.precision = config.precision;
-  small.learning_rate = 1e-3;
-  small.steps = with_regressor ? std::min<int64_t>(config.steps, 1000) : 0;
-  small.projection = std::min<int64_t>(config.projection, 256);
-  small.hidden = {std::min<int64_t>(config.hidden.front(), 256), std::min<int64_t>(config.hidden.back(), 64)};
-  Iql learner(small, data.width, device);
-  const Sampler sampler(data, split.training, standardisers, small, device, learner.q().input_dtype());
-  for (int64_t step = 0; step < small.steps; ++step) learner.step(sampler.batch(step));
-  baselines.regressor = measure_held_out(learner, split.validation, data, sampler, with_regressor, limit)[0];
-  for (const int64_t t : baselines.regressor.transitions)
-    count(t, [&](auto& step, auto& task, bool) {
-      baselines.step_rate.push_back(rate(step));
-      baselines.task_rate.push_back(rate(task));
-    });
-  if (!with_regressor) baselines.regressor = {};
-  return baselines;
-}
-
 Metrics quick_metrics(const HeldOut& values, const Transitions& data, double gamma) {
   Metrics metrics;
   if (values.transitions.empty()) return metrics;
@@ -341,17 +139,14 @@ Metrics quick_metrics(const HeldOut& values, const Transitions& data, double gam
   const auto add = [&](const char* name, double value) {
     if (std::isfinite(value)) metrics[name] = value;
   };
-  const auto mean = [](const std::vector<float>& v) {
-    return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
-  };
   double squares = 0;
   for (size_t i = 0; i < values.q.size(); ++i)
     squares += std::pow(static_cast<double>(values.q[i]) - truth.returns[i], 2);
   add("validation/q_auc", area_under_curve(values.q, truth.success));
   add("validation/v_auc", area_under_curve(values.v, truth.success));
   add("validation/q_mse", squares / static_cast<double>(values.q.size()));
-  add("validation/q_mean", mean(values.q));
-  add("validation/v_mean", mean(values.v));
+  add("validation/q_mean", mean_of(values.q));
+  add("validation/v_mean", mean_of(values.v));
   return metrics;
 }
 

@@ -9,6 +9,7 @@
 #include "native/core/clock.h"
 #include "native/core/device.h"
 #include "native/core/files.h"
+#include "native/iql/held_out.h"
 #include "native/iql/iql.h"
 #include "native/iql/model_folder.h"
 #include "native/iql/offline.h"

@@ -8,8 +8,8 @@
 #include "doctest/doctest.h"
 #include "native/core/safetensors.h"
 #include "native/iql/iql.h"
-#include "native/iql/offline.h"
 #include "native/iql/scorer.h"
+#include "native/iql/statistics.h"
 #include "native/test/iql_fixture.h"
 #include "native/test/temporary_folder.h"
 
