@@ -166,6 +166,16 @@ Json small_config(int64_t steps) {
           {"regressor", false},     {"allowSingleOutcome", true}};
 }
 
+Json run_config(int64_t steps) {
+  Json config = small_config(steps);
+  config.update({{"dropout", 0.1},
+                 {"standardise", true},
+                 {"validationFraction", 0.2},
+                 {"heads", 2},
+                 {"checkpointEvery", 10}});
+  return config;
+}
+
 iql::TrainSummary train_quietly(const fs::path& data, const fs::path& out, const Json& config, bool resume) {
   at::set_num_threads(1);  // threads would wait for one another longer than such narrow nets compute
   iql::TrainRequest request;

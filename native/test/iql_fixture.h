@@ -50,6 +50,10 @@ World random_world(int64_t episodes, int64_t width, uint64_t seed);
 /// Settings under which a small world is learned in about a second: a narrow net without dropout or decay.
 Json small_config(int64_t steps);
 
+/// The same with all that a run must carry over: dropout, standardised inputs, two heads, validation,
+/// checkpoints every ten steps.
+Json run_config(int64_t steps);
+
 iql::TrainSummary train_quietly(const std::filesystem::path& data, const std::filesystem::path& out,
                                 const Json& config, bool resume = false);
 

@@ -60,10 +60,7 @@ TEST_CASE("IQL labels: training on them is training on data that was recorded so
   }
   write_world(folder / "data", world);
   write_world(folder / "judged", judged);
-  const auto bytes = [&](const char* name) {
-    std::ifstream file(folder / name / "model.safetensors", std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
+  const auto bytes = [&](const char* name) { return read_bytes(folder / name / "model.safetensors"); };
   Json config = small_config(40);
   config["keepCheckpoint"] = true;
   train_quietly(folder / "judged", folder / "expected", config);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "doctest/doctest.h"
+#include "native/iql/statistics.h"
 #include "native/test/iql_fixture.h"
 #include "native/test/temporary_folder.h"
 

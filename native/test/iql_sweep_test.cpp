@@ -2,8 +2,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include <fstream>
-
 #include "doctest/doctest.h"
 #include "native/iql/checkpoint.h"
 #include "native/iql/trainer.h"
@@ -16,19 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string bytes_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 Json sweep_config(int64_t steps) {
-  Json config = small_config(steps);
-  config.update({{"dropout", 0.1},
-                 {"standardise", true},
-                 {"validationFraction", 0.2},
-                 {"heads", 2},
-                 {"headShare", 0.8},
-                 {"checkpointEvery", 10}});
+  Json config = run_config(steps);
+  config["headShare"] = 0.8;
   return config;
 }
 
@@ -39,8 +27,8 @@ iql::TrainRequest request_for(const TemporaryFolder& folder, const char* out, co
 
 void check_equal(const fs::path& a, const fs::path& b) {
   for (const char* file : {"model.safetensors", "metrics.jsonl", "config.json", "offline.json"})
-    CHECK_MESSAGE(bytes_of(a / file) == bytes_of(b / file), a.string(), " and ", b.string(), " differ in ",
-                  file);
+    CHECK_MESSAGE(read_bytes(a / file) == read_bytes(b / file), a.string(), " and ", b.string(),
+                  " differ in ", file);
 }
 
 TEST_CASE("IQL sweep: models of one run are to the bit what they are alone") {
@@ -64,7 +52,7 @@ TEST_CASE("IQL sweep: models of one run are to the bit what they are alone") {
   for (const auto& summary : summaries) {
     CHECK(summary.steps == 30);
     Json alone = sweep_config(30);
-    const Json resolved = Json::parse(bytes_of(folder / "many" / summary.name / "config.json"))["config"];
+    const Json resolved = Json::parse(read_bytes(folder / "many" / summary.name / "config.json"))["config"];
     for (const char* key : {"tau", "learningRate", "seed"}) alone[key] = resolved[key];
     train_quietly(folder / "data", folder / "alone", alone);
     check_equal(folder / "many" / summary.name, folder / "alone");

@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -23,11 +22,6 @@ namespace boq::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 /// A running boq_train; its output goes to files.
 class Program {
@@ -69,8 +63,8 @@ class Program {
     process_ = 0;
     return WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
   }
-  std::string out() const { return text_of(log_.string() + ".out"); }
-  std::string err() const { return text_of(log_.string() + ".err"); }
+  std::string out() const { return read_bytes(log_.string() + ".out"); }
+  std::string err() const { return read_bytes(log_.string() + ".err"); }
 
  private:
   fs::path log_;
@@ -116,7 +110,8 @@ TEST_CASE("boq_train: trains, says so in JSON, and refuses what it does not unde
   CHECK(summary["models"].size() == 1);
   CHECK(good.err().find("step 20 of 20") != std::string::npos);
   train_quietly(folder / "data", folder / "called", config);
-  CHECK(text_of(folder / "model" / "model.safetensors") == text_of(folder / "called" / "model.safetensors"));
+  CHECK(read_bytes(folder / "model" / "model.safetensors") ==
+        read_bytes(folder / "called" / "model.safetensors"));
 
   const auto refuse = [&](const std::vector<std::string>& arguments, int code, const char* part,
                           const std::map<std::string, std::string>& environment = {}) {
@@ -162,8 +157,9 @@ TEST_CASE("boq_train: interrupted, it saves; resumed, it ends as if nothing had 
   CHECK(fs::exists(iql::checkpoint_path(folder / "parts")));
   Program second(folder / "second", arguments + std::vector<std::string>{"--resume"});
   CHECK(second.wait() == 0);
-  CHECK(text_of(folder / "whole" / "model.safetensors") == text_of(folder / "parts" / "model.safetensors"));
-  CHECK(text_of(folder / "whole" / "metrics.jsonl") == text_of(folder / "parts" / "metrics.jsonl"));
+  CHECK(read_bytes(folder / "whole" / "model.safetensors") ==
+        read_bytes(folder / "parts" / "model.safetensors"));
+  CHECK(read_bytes(folder / "whole" / "metrics.jsonl") == read_bytes(folder / "parts" / "metrics.jsonl"));
 }
 
 TEST_CASE("boq_train: two processes that share every batch are one process") {
@@ -201,8 +197,8 @@ TEST_CASE("boq_train: two processes that share every batch are one process") {
     size += one.tensor(name).square().sum().item<double>();
   }
   CHECK(std::sqrt(difference / size) < 1e-4);
-  std::istringstream a(text_of(folder / "one" / "metrics.jsonl")),
-      b(text_of(folder / "two" / "metrics.jsonl"));
+  std::istringstream a(read_bytes(folder / "one" / "metrics.jsonl")),
+      b(read_bytes(folder / "two" / "metrics.jsonl"));
   int lines = 0;
   for (std::string left, right; std::getline(a, left) && std::getline(b, right); ++lines) {
     const Json expected = Json::parse(left), got = Json::parse(right);

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <fstream>
-#include <sstream>
 
 #include "doctest/doctest.h"
 #include "native/test/expect_error.h"
@@ -29,12 +27,6 @@ void refuse(const std::string& header, const std::string& data, const std::strin
   const TemporaryFolder folder;
   const auto path = folder.write("bad.safetensors", file_bytes(header, data));
   expect_error(code, message, [&] { SafetensorsFile::open(path); });
-}
-
-std::string read_bytes(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
 }
 
 }  // namespace

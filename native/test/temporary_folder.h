@@ -1,10 +1,11 @@
-// A folder of its own for a test, removed with everything in it.
+// A folder of its own for a test, removed with everything in it; and what lies in its files.
 #pragma once
 
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "native/core/error.h"
@@ -35,5 +36,11 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// Empty where there is no such file.
+inline std::string read_bytes(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
 
 }  // namespace boq::test
