@@ -8,6 +8,7 @@
 
 #include "native/core/json.h"
 #include "native/iql/iql.h"
+#include "native/iql/split.h"
 #include "native/iql/standardiser.h"
 #include "native/iql/trainer.h"
 #include "native/iql/training_run.h"

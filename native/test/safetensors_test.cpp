@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-
 #include "doctest/doctest.h"
 #include "native/test/expect_error.h"
 #include "native/test/temporary_folder.h"
@@ -11,6 +10,7 @@ using boq::ErrorCode;
 using boq::SafetensorsFile;
 using boq::SafetensorsFolder;
 using boq::test::expect_error;
+using boq::test::read_bytes;
 using boq::test::TemporaryFolder;
 
 namespace {
