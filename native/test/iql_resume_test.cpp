@@ -182,7 +182,7 @@ TEST_CASE("IQL training: a full disk costs the steps since the last checkpoint, 
 
   const SmallDisk disk(folder / "disk");
   MESSAGE("a disk of its own: ",
-          disk.is_mounted() ? "yes" : "no, not permitted; the limit on files stands for it");
+          std::string(disk.is_mounted() ? "yes" : "no, not permitted; the limit on files stands for it"));
   if (!disk.is_mounted()) return;
   const fs::path out = folder / "disk" / "model";
   const std::string saved = begin(out);
