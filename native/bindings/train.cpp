@@ -22,6 +22,7 @@ iql::TrainRequest read_request(const Napi::Value& value) {
   for (size_t i = 0; i < data.size(); ++i) request.data.emplace_back(data.at(i).as_string());
   request.out = view.at("out").as_string();
   request.labels = view.string_or("labels", "");
+  request.start_from = view.string_or("startFrom", "");
   request.seeds = view.int_or("seeds", 1);
   if (view.has_value("sweep")) {
     for (const auto& [key, values] : view.at("sweep").raw().items()) {

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "native/core/files.h"
+#include "native/core/json.h"
 #include "native/core/safetensors.h"
 #include "native/iql/checkpoint.h"
 
@@ -22,8 +23,11 @@ void clear_model_folder(const fs::path& out) {
     fs::remove(out / name, ignored);
 }
 
-void save_model(const fs::path& out, Iql& learner, int64_t model, const Standardisers& standardisers) {
-  make_folder(out);
+namespace {
+
+// Views of everything that the `model`-th model of the learner has learned, by their names in
+// model.safetensors.
+NamedTensors parameters_of(Iql& learner, int64_t model) {
   NamedTensors tensors;
   // The heads of one model, numbered from 0; V has one, without a number.
   const auto add = [&](const std::string& prefix, const Network& network, bool numbered) {
@@ -40,6 +44,14 @@ void save_model(const fs::path& out, Iql& learner, int64_t model, const Standard
   add("q.", learner.q(), true);
   add("v.", learner.v(), false);
   add("target.", learner.target(), true);
+  return tensors;
+}
+
+}  // namespace
+
+void save_model(const fs::path& out, Iql& learner, int64_t model, const Standardisers& standardisers) {
+  make_folder(out);
+  NamedTensors tensors = parameters_of(learner, model);
   const auto add_norm = [&](const std::string& stream, const Standardiser& standardiser) {
     if (standardiser.is_identity()) return;
     tensors.emplace_back("norm." + stream + ".mean", standardiser.mean);
@@ -49,6 +61,27 @@ void save_model(const fs::path& out, Iql& learner, int64_t model, const Standard
   add_norm("action", standardisers.action);
   add_norm("task", standardisers.task);
   write_safetensors(out / "model.safetensors", tensors, {{"format", "pt"}});
+}
+
+void load_model(const fs::path& from, Iql& learner, int64_t model, const RunIdentity& identity) {
+  const fs::path config_path = from / "config.json";
+  BOQ_CHECK(fs::exists(config_path), ErrorCode::kFileNotFound, from.string(),
+            ": expected a trained model to start from (config.json is missing)");
+  const Json json = read_json_file(config_path);
+  const JsonView config(json, config_path.string());
+  BOQ_CHECK(config.at("fingerprint").as_string() == identity.fingerprint, ErrorCode::kFingerprintMismatch,
+            from.string(), ": expected a model of the embeddings that it is to learn from, ",
+            identity.fingerprint, ", but it was trained on ", config.at("fingerprint").as_string());
+  const auto file = SafetensorsFile::open(from / "model.safetensors");
+  for (auto& [name, view] : parameters_of(learner, model)) {
+    BOQ_CHECK(file.contains(name) && file.info(name).shape == view.sizes().vec(), ErrorCode::kShapeMismatch,
+              from.string(), ": expected ", name, " of shape ", view.sizes(),
+              "; start from a model of the same networks");
+    view.copy_(file.tensor(name));
+  }
+  learner.q().parameters_changed();
+  learner.v().parameters_changed();
+  learner.target_changed();
 }
 
 void save_model_config(const ModelPlan& plan, const TrainingData& data, const Split& split,
@@ -77,7 +110,8 @@ void save_model_config(const ModelPlan& plan, const TrainingData& data, const Sp
                    {"trainingSuccessRate", split.training_success_rate}}},
                  {"steps", summary.steps},
                  {"metrics", summary.metrics},
-                 {"calibration", calibration}};
+                 {"calibration", calibration},
+                 {"startedFrom", plan.start_from.empty() ? Json() : Json(plan.start_from.string())}};
   if (!data.labels.empty())
     config["labels"] = {{"path", data.labels.string()},
                         {"episodes", data.relabelling.episodes},

@@ -59,6 +59,7 @@ Schedule schedule_of(const TrainRequest& request, const TrainingData& data, cons
     require_trainable(split, plan.config.allow_single_outcome);
     plan.identity = {data.transitions.fingerprint, data.transitions.width,
                      static_cast<int64_t>(split.training.size()), "", config_to_json(plan.config)};
+    plan.start_from = request.start_from;
     schedule.names.push_back(name);
     if (const auto done = finished_model(plan); request.resume && !name.empty() && done) {
       schedule.finished[name] = *done;

@@ -28,6 +28,8 @@ struct TrainRequest {
   Json config = Json::object();
   /// Goes on from the checkpoint in `out`; starts anew where there is none.
   bool resume = false;
+  /// Model folder whose weights training starts from; empty: from new ones.
+  std::filesystem::path start_from = {};
   /// Labels that replace the recorded outcomes; empty: none. See labels.h.
   std::filesystem::path labels = {};
   /// Above 1: as many models, with the seeds from the configuration's on, each in a folder of `out` named

@@ -126,9 +126,11 @@ class Run {
       Model& model = models_[m];
       if (request_.resume && fs::exists(checkpoint_path(model.plan.out))) {
         step = load_checkpoint(model.plan.out, *learner_, static_cast<int64_t>(m), model.plan.identity);
-      } else if (is_writer()) {
-        clear_model_folder(model.plan.out);
+        continue;
       }
+      if (!model.plan.start_from.empty())
+        load_model(model.plan.start_from, *learner_, static_cast<int64_t>(m), model.plan.identity);
+      if (is_writer()) clear_model_folder(model.plan.out);
     }
     learner_->set_steps_done(step);
     if (is_writer())

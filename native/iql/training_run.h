@@ -21,10 +21,11 @@ namespace boq::iql {
 
 /// One model that is to be trained.
 struct ModelPlan {
-  std::string name;           ///< as in TrainSummary
-  std::filesystem::path out;  ///< its folder
-  IqlConfig config;           ///< resolved, its precision too
-  RunIdentity identity;       ///< all but `outcomes`
+  std::string name;                       ///< as in TrainSummary
+  std::filesystem::path out;              ///< its folder
+  IqlConfig config;                       ///< resolved, its precision too
+  RunIdentity identity;                   ///< all but `outcomes`
+  std::filesystem::path start_from = {};  ///< as in TrainRequest
 };
 
 /// Models that can share a run (see can_share_run), and the split of the data that they share.

@@ -1,6 +1,8 @@
 // A run as a whole: what it writes, that it repeats itself, what it refuses.
 #include "native/iql/trainer.h"
 
+#include <ATen/ATen.h>
+
 #include <cmath>
 #include <sstream>
 
@@ -70,6 +72,37 @@ TEST_CASE("IQL training: the same seed gives the same bytes, another seed others
   config["seed"] = 1;
   train_quietly(folder / "data", folder / "c", config);
   CHECK(read_bytes(folder / "a" / "model.safetensors") != read_bytes(folder / "c" / "model.safetensors"));
+}
+
+TEST_CASE("IQL training: starts from another model's weights, of the same networks and embeddings") {
+  const TemporaryFolder folder;
+  World world = random_world(40, 8, 2);
+  write_world(folder / "data", world);
+  train_quietly(folder / "data", folder / "first", run_config(25));
+  const auto started = [&](const char* out, Json config, const char* data = "data") {
+    config["learningRate"] = 1e-12;
+    config["seed"] = 5;
+    iql::TrainRequest request{{folder / data}, folder / out, "cpu", config, false};
+    request.start_from = folder / "first";
+    iql::train(request, nullptr, CancelFlag());
+  };
+  started("second", run_config(1));
+  const auto first = SafetensorsFile::open(folder / "first" / "model.safetensors"),
+             second = SafetensorsFile::open(folder / "second" / "model.safetensors");
+  for (const char* name : {"q.0.state_proj.weight", "q.1.out.bias", "v.hidden.0.weight"}) {
+    INFO(name);
+    CHECK(at::allclose(first.tensor(name), second.tensor(name), 0, 1e-6));
+  }
+  const Json config = Json::parse(read_bytes(folder / "second" / "config.json"));
+  CHECK(config["startedFrom"] == (folder / "first").string());
+
+  Json wider = run_config(1);
+  wider["projection"] = 24;
+  expect_error(ErrorCode::kShapeMismatch, "the same networks", [&] { started("other", wider); });
+  world.fingerprint = "another";
+  write_world(folder / "foreign", world);
+  expect_error(ErrorCode::kFingerprintMismatch, "another",
+               [&] { started("other", run_config(1), "foreign"); });
 }
 
 TEST_CASE("IQL training: data that cannot be trained on is named") {

@@ -1,5 +1,6 @@
 // The trainer as a plain program, for machines without Node:
-//   boq_train --data DIR [--data DIR ...] --out DIR [--labels FILE] [--device D] [--threads N] [--resume]
+//   boq_train --data DIR [--data DIR ...] --out DIR [--labels FILE] [--device D] [--threads N] [--start-from
+//   MODEL] [--resume]
 //             [--seeds N] [--sweep name=value,value,...]... [name=value ...]
 // `name=value` is any setting of native/iql/config.h in camelCase, for example preset=paper tau=0.8
 // hidden=[512,64]. --seeds and --sweep train several models, each in a folder of --out. Progress goes to
@@ -72,6 +73,8 @@ Arguments parse(int argc, char** argv) {
       arguments.request.device = next();
     } else if (word == "--threads") {
       arguments.threads = std::stoi(next());
+    } else if (word == "--start-from") {
+      arguments.request.start_from = next();
     } else if (word == "--resume") {
       arguments.request.resume = true;
     } else if (const auto equals = word.find('='); equals != std::string::npos && word[0] != '-') {
@@ -125,7 +128,7 @@ int main(int argc, char** argv) {
   } catch (const std::invalid_argument& error) {
     std::fprintf(stderr,
                  "%s\nusage: boq_train --data DIR [--data DIR ...] --out DIR [--labels FILE] [--device D] "
-                 "[--threads N] "
+                 "[--threads N] [--start-from MODEL] "
                  "[--resume] [--seeds N] [--sweep name=value,value,...]... [name=value ...]\n",
                  error.what());
     return 2;

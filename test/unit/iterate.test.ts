@@ -37,6 +37,7 @@ function plan(changes: Partial<LoopPlan> = {}): LoopPlan {
     cycles: 2,
     exploit: { ...paperLoop.exploit },
     curriculum: paperLoop.curriculum,
+    warmStart: paperLoop.warmStart,
     preset: 'default',
     config: {},
     validation: { tasks: ['a'], seeds: { from: 10_000, to: 10_009 }, repeats: 1 },
@@ -279,6 +280,16 @@ describe('the loop', () => {
     stages.margin = 0.1;
     await play(stages, { plan: plan({ exploit: { runs: 2, selector: 'best-of-q@margin=auto' } }) });
     expect(stages.runs.at(-1)!.selector).to.equal('best-of-q@margin=0.1');
+  });
+
+  it('trains from scratch, or where asked to from the model before', async () => {
+    const starts = async (warmStart: boolean, out: string) => {
+      const stages = new FakeStages();
+      await play(stages, { plan: plan({ warmStart }), out: join(folder, out) });
+      return stages.trainings.map(({ startFrom }) => startFrom?.split('/').at(-1) ?? null);
+    };
+    expect(await starts(false, 'cold')).to.deep.equal([null, null, null]);
+    expect(await starts(true, 'warm')).to.deep.equal([null, 'g0', 'g1']);
   });
 
   it('plays, where asked to, the tasks that the model is least sure of, on the more seeds', async () => {

@@ -35,6 +35,7 @@ interface IterateFlags extends VlmFlags {
   cycleRuns: number;
   selector: string;
   curriculum: number;
+  warmStart?: boolean;
   validationTasks?: string[];
   validationSeeds: SeedRange;
   validationRepeats: number;
@@ -118,6 +119,7 @@ export function main(argv: readonly string[]): Promise<number> {
           numberOption(0, 1),
           paperLoop.curriculum,
         )
+        .option('--warm-start', 'each training starts from the model before it, and not from new weights')
         .option(
           '--validation-tasks <names>',
           'tasks of the learning curve (default: those of training)',
@@ -216,6 +218,7 @@ function planOf(flags: IterateFlags): LoopPlan {
     cycles: flags.cycles,
     exploit: { runs: flags.cycleRuns, selector: flags.selector },
     curriculum: flags.curriculum,
+    warmStart: flags.warmStart ?? false,
     preset: flags.preset,
     config: flags.train,
     validation: {

@@ -22,6 +22,7 @@ interface TrainFlags {
   device: string;
   resume?: boolean;
   labels?: string;
+  startFrom?: string;
   seeds?: number;
   sweep?: NativeTrainSweep;
   json?: boolean;
@@ -49,6 +50,7 @@ export function main(argv: readonly string[]): Promise<number> {
         )
         .option('--device <device>', 'auto, cpu or cuda:N', 'auto')
         .option('--resume', 'go on from the checkpoint in --out')
+        .option('--start-from <model>', 'a model of the same networks whose weights training starts from')
         .option('--labels <file>', 'outcomes judged again, in place of the recorded ones')
         .option('--seeds <n>', 'train as many models, with seeds one after the other', positiveInteger)
         .option(
@@ -77,6 +79,7 @@ export function main(argv: readonly string[]): Promise<number> {
             device: flags.device,
             resume: flags.resume ?? false,
             ...(flags.labels !== undefined && { labels: flags.labels }),
+            ...(flags.startFrom !== undefined && { startFrom: flags.startFrom }),
             ...(flags.seeds !== undefined && { seeds: flags.seeds }),
             ...(flags.sweep !== undefined && { sweep: flags.sweep }),
             signal,

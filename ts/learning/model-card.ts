@@ -17,6 +17,8 @@ export interface ModelConfig {
   metrics: Record<string, number>;
   /** null, or without corners, where no episodes were held out. */
   calibration?: CalibrationMap | null;
+  /** Model folder whose weights training started from; null: new ones. */
+  startedFrom?: string | null;
 }
 
 /** Corners of a non-decreasing map from Q to the chance of success, q ascending. */

@@ -36,6 +36,8 @@ export interface TrainOptions {
   device?: string;
   /** A file of outcomes judged again (docs/data-formats.md): training takes them in place of the recorded ones. */
   labels?: string;
+  /** A model of the same networks and embeddings whose weights training starts from, in place of new ones. */
+  startFrom?: string;
   /** Go on from the checkpoint in `out`, where an earlier call was stopped. */
   resume?: boolean;
   /** Ends training at the next step, with a complete model and checkpoint. */
@@ -113,6 +115,7 @@ export async function train(options: TrainOptions, call: TrainCall = trainIql): 
       config: plan.config,
       resume: options.resume ?? false,
       ...(options.labels !== undefined && { labels: options.labels }),
+      ...(options.startFrom !== undefined && { startFrom: options.startFrom }),
       ...(options.seeds !== undefined && { seeds: options.seeds }),
       ...(options.sweep !== undefined && { sweep: options.sweep }),
     },

@@ -120,6 +120,8 @@ export interface NativeTrainRequest {
   resume: boolean;
   /** A file of outcomes judged again; see docs/data-formats.md. */
   labels?: string;
+  /** Model folder whose weights training starts from; new ones where left out. */
+  startFrom?: string;
   /** Above 1: as many models, each in a folder of `out` named after its seed. */
   seeds?: number;
   /** Settings and the values to compare: a model for each combination, in a folder of `out` named after it. */

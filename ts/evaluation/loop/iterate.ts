@@ -166,6 +166,7 @@ class Loop {
           runs,
           episodes,
           out: this.#model(generation),
+          startFrom: plan.warmStart && generation > 0 ? this.#model(generation - 1) : null,
           seed: plan.seed + generation,
         },
         this.#tell(`${title(generation)}: train`),

@@ -29,6 +29,8 @@ export interface LoopPlan extends PolicyChoice {
   exploit: { runs: number; selector: string };
   /** Share of the tasks that a cycle plays, those the model is least sure of, on the more seeds; 1: all of them. */
   curriculum: number;
+  /** Each training starts from the model before it, and not from new weights. */
+  warmStart: boolean;
   preset: Preset;
   config: NativeTrainConfig;
   validation: { tasks: string[]; seeds: SeedRange; repeats: number };
@@ -47,6 +49,7 @@ export const paperLoop = {
   cycles: 4,
   exploit: { runs: 2, selector: 'best-of-q' },
   curriculum: 1,
+  warmStart: false,
   preset: 'default',
   config: {},
   seed: 0,

@@ -97,7 +97,7 @@ export class RealStages implements LoopStages, AsyncDisposable {
   }
 
   async #train(
-    { runs, out, seed }: LoopTraining,
+    { runs, out, startFrom, seed }: LoopTraining,
     resume: boolean,
     tell: Tell,
   ): Promise<{ transitions: number; seconds: number }> {
@@ -105,6 +105,7 @@ export class RealStages implements LoopStages, AsyncDisposable {
     const { preset, config } = this.#plan;
     const { summary, plan } = await train({
       ...{ data: runs, out, resume, preset },
+      ...(startFrom === null ? {} : { startFrom }),
       config: { seed, ...config },
       ...(device === undefined ? {} : { device }),
       ...(signal ? { signal } : {}),

@@ -55,6 +55,8 @@ export interface LoopTraining {
   episodes: number;
   /** Model folder. */
   out: string;
+  /** Model folder whose weights it starts from; null: from new ones. */
+  startFrom: string | null;
   /** Of its draws and its networks. */
   seed: number;
 }
