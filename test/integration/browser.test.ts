@@ -44,7 +44,7 @@ describe('browser session', () => {
     onPage('pages/controls.html', async (hands) => {
       const { screenshot, viewport } = await hands.observe();
       const picture = await sharp(screenshot.bytes).metadata();
-      expect(picture).to.include({ format: 'webp', width: 800, height: 700 });
+      expect(picture).to.include({ format: 'png', width: 800, height: 700 });
       expect(screenshot).to.include({ width: 800, height: 700 });
       expect(viewport).to.deep.equal({ width: 800, height: 700, deviceScaleFactor: 1 });
     }));

@@ -4,8 +4,9 @@
  * episode that follows where it first leaves the policy; and so can the oracle, which knows every outcome.
  */
 import { readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
 import { actionKey } from '../agent/methods/method.js';
-import type { Critic, HistoryEntry } from '../agent/types.js';
+import type { Critic, HistoryEntry, Screenshot } from '../agent/types.js';
 import type { FolderRun } from '../store/run.js';
 import type { EpisodeRecord, StepRecord, StepScores } from '../store/types.js';
 import type { EvaluationRow } from './summary.js';
@@ -84,7 +85,8 @@ export async function scoreCourses(
       const { screenshot: name, viewport } = step.observation;
       const path = run.shotPath(record.attempt, name);
       const { width, height } = viewport;
-      const screenshot = { bytes: await readFile(path), format: 'webp', width, height } as const;
+      const format = extname(name).slice(1) as Screenshot['format'];
+      const screenshot = { bytes: await readFile(path), format, width, height };
       const scoring = critic.begin({ instruction: record.instruction, history, screenshot });
       for (const candidate of step.candidates) scoring.add(candidate);
       return scoring.scores();

@@ -5,7 +5,7 @@ import type { Channel } from './channel.js';
 
 export interface ScreenshotSettings {
   format: 'png' | 'webp' | 'jpeg';
-  /** 0 to 100 for webp and jpeg. */
+  /** 0 to 100 for webp and jpeg; png has none. */
   quality: number;
 }
 

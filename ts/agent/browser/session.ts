@@ -21,6 +21,7 @@ import { leavingNote, type Targets } from './targets.js';
 /** What a session shows and allows. */
 export interface SessionOptions {
   viewport?: { width: number; height: number; deviceScaleFactor?: number };
+  /** Default PNG: what was seen, to the pixel, and of small pages the quickest to make. */
   screenshot?: ScreenshotSettings;
   limits?: Partial<TabLimits>;
   /** False to use the browser's own profile, with its cookies, instead of an empty context. */
@@ -74,7 +75,7 @@ export class BrowserSession implements ActionSurface {
     this.#ownContext = options.ownContext ?? true;
     const { width = 1280, height = 720, deviceScaleFactor = 1 } = options.viewport ?? {};
     this.#viewport = { width, height, deviceScaleFactor };
-    this.#screenshot = options.screenshot ?? { format: 'webp', quality: 80 };
+    this.#screenshot = options.screenshot ?? { format: 'png', quality: 100 };
     this.#limits = { ...defaultLimits, ...options.limits };
   }
 
