@@ -46,6 +46,13 @@ describe('selector summaries', () => {
     expect(seeds.intervals).to.deep.equal(tasks.intervals);
   });
 
+  it('pairs in one order, so that resampling the same episodes gives the same interval', () => {
+    const other = rows('other', [0, 1, 1, 0]);
+    const pairs = pairedDifferences(other, prompting);
+    expect(pairedDifferences([...other].reverse(), prompting)).to.deep.equal(pairs);
+    expect(pairs.map(({ episode }) => episode)).to.deep.equal(['0/0', '2/0', '1/0', '3/0']);
+  });
+
   it('takes the standard error over runs from repeats and trainings', () => {
     const second = rows('best-of-q', [0, 0, 0, 1], { training: 'm1' });
     const summary = summarizeSelectors([...best, ...second], { estimand: 'unseen-seeds' })['best-of-q']!;

@@ -110,7 +110,9 @@ export function pairedDifferences(
       value: Number(row.success) - Number(other.success),
     });
   }
-  return samples;
+  // Resampling draws by position: the same pairs give the same interval, in whatever order they were read.
+  const place = ({ task, episode, training }: Sample): string => JSON.stringify([task, episode, training]);
+  return samples.sort((a, b) => (place(a) < place(b) ? -1 : 1));
 }
 
 /** Share of successful rows; NaN for none. */
