@@ -38,4 +38,9 @@ function main() {
   return healthy ? 0 : 1;
 }
 
+// A reader that closes the pipe early (head) is no failure.
+process.stdout.on('error', (error) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  throw error;
+});
 process.exitCode = main();

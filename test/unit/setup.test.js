@@ -377,3 +377,17 @@ describe('test runner', () => {
     expect(countRecord('pass a\nend\n', undefined)).to.deep.equal({ passed: 1, failed: 0 });
   });
 });
+
+describe('the doctor', () => {
+  it('ends quietly when its reader has seen enough', async () => {
+    const child = spawn(process.execPath, [join(repository, 'scripts/doctor.js')]);
+    child.stdout.destroy();
+    let said = '';
+    child.stderr.on('data', (data) => {
+      said += data;
+    });
+    const [code] = await once(child, 'close');
+    expect(said).not.to.include('EPIPE');
+    expect(code).to.equal(0);
+  });
+});
