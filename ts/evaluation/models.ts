@@ -31,6 +31,8 @@ export interface ModelSetOptions {
   device?: string;
   /** Embeddings of earlier commands; stays the caller's to close. */
   cache?: ContentCache;
+  /** What the embedder may remember to do less work; by default all of it, in 512 MiB. */
+  reuse?: EmbedderOptions['reuse'];
 }
 
 /** Models that share one checkpoint, loaded once for each profile. Release with `dispose()` or `await using`. */
@@ -78,6 +80,7 @@ export class ModelSet implements AsyncDisposable {
       path: this.#options.embedder,
       device: this.#options.device ?? 'auto',
       ...(this.#options.cache === undefined ? {} : { cache: this.#options.cache }),
+      ...(this.#options.reuse === undefined ? {} : { reuse: this.#options.reuse }),
       ...chosen,
     });
     this.#embedders.set(key, embedder);
