@@ -14,16 +14,9 @@ namespace boq::iql {
 
 namespace fs = std::filesystem;
 
-constexpr int kModelVersion = 1;
-
-void clear_model_folder(const fs::path& out) {
-  std::error_code ignored;
-  fs::remove_all(checkpoint_path(out).parent_path(), ignored);
-  for (const char* name : {"config.json", "model.safetensors", "metrics.jsonl", "offline.json"})
-    fs::remove(out / name, ignored);
-}
-
 namespace {
+
+constexpr int kModelVersion = 1;
 
 // Views of everything that the `model`-th model of the learner has learned, by their names in
 // model.safetensors.
@@ -49,6 +42,13 @@ NamedTensors parameters_of(Iql& learner, int64_t model) {
 
 }  // namespace
 
+void clear_model_folder(const fs::path& out) {
+  std::error_code ignored;
+  fs::remove_all(checkpoint_path(out).parent_path(), ignored);
+  for (const char* name : {"config.json", "model.safetensors", "metrics.jsonl", "offline.json"})
+    fs::remove(out / name, ignored);
+}
+
 void save_model(const fs::path& out, Iql& learner, int64_t model, const Standardisers& standardisers) {
   make_folder(out);
   NamedTensors tensors = parameters_of(learner, model);
@@ -63,15 +63,15 @@ void save_model(const fs::path& out, Iql& learner, int64_t model, const Standard
   write_safetensors(out / "model.safetensors", tensors, {{"format", "pt"}});
 }
 
-void load_model(const fs::path& from, Iql& learner, int64_t model, const RunIdentity& identity) {
+void load_model(const fs::path& from, Iql& learner, int64_t model, const std::string& fingerprint) {
   const fs::path config_path = from / "config.json";
   BOQ_CHECK(fs::exists(config_path), ErrorCode::kFileNotFound, from.string(),
             ": expected a trained model to start from (config.json is missing)");
   const Json json = read_json_file(config_path);
   const JsonView config(json, config_path.string());
-  BOQ_CHECK(config.at("fingerprint").as_string() == identity.fingerprint, ErrorCode::kFingerprintMismatch,
-            from.string(), ": expected a model of the embeddings that it is to learn from, ",
-            identity.fingerprint, ", but it was trained on ", config.at("fingerprint").as_string());
+  BOQ_CHECK(config.at("fingerprint").as_string() == fingerprint, ErrorCode::kFingerprintMismatch,
+            from.string(), ": expected a model of the embeddings that it is to learn from, ", fingerprint,
+            ", but it was trained on ", config.at("fingerprint").as_string());
   const auto file = SafetensorsFile::open(from / "model.safetensors");
   for (auto& [name, view] : parameters_of(learner, model)) {
     BOQ_CHECK(file.contains(name) && file.info(name).shape == view.sizes().vec(), ErrorCode::kShapeMismatch,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "native/core/json.h"
 #include "native/iql/iql.h"
@@ -24,10 +25,12 @@ void clear_model_folder(const std::filesystem::path& out);
 void save_model(const std::filesystem::path& out, Iql& learner, int64_t model,
                 const Standardisers& standardisers);
 
-/// Copies the weights, the target's too, of a model folder into the `model`-th model of the learner. Throws
-/// BOQ_FILE_NOT_FOUND, BOQ_FINGERPRINT_MISMATCH where it knows other embeddings, BOQ_SHAPE_MISMATCH where its
-/// networks are others.
-void load_model(const std::filesystem::path& from, Iql& learner, int64_t model, const RunIdentity& identity);
+/// Copies the weights, the target's too, of a model folder into the `model`-th model of the learner; inputs
+/// stay standardised by the new data, whose `fingerprint` it must have. Throws BOQ_FILE_NOT_FOUND,
+/// BOQ_FINGERPRINT_MISMATCH where the model knows other embeddings, BOQ_SHAPE_MISMATCH where its networks are
+/// others.
+void load_model(const std::filesystem::path& from, Iql& learner, int64_t model,
+                const std::string& fingerprint);
 
 /// config.json, to be written last: its presence says that the model is complete. `calibration`: see
 /// calibration_map(). Throws BOQ_FILE_WRITE.

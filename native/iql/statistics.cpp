@@ -106,15 +106,4 @@ std::vector<std::pair<double, double>> isotonic_fit(std::span<const float> score
   return corners;
 }
 
-double isotonic_value(const std::vector<std::pair<double, double>>& corners, double score) {
-  if (corners.empty()) return kNothing;
-  const auto after = std::upper_bound(corners.begin(), corners.end(), score,
-                                      [](double value, const auto& corner) { return value < corner.first; });
-  if (after == corners.begin()) return corners.front().second;
-  if (after == corners.end()) return corners.back().second;
-  const auto [low, low_value] = *(after - 1);
-  const auto [high, high_value] = *after;
-  return low_value + (high_value - low_value) * (score - low) / (high - low);
-}
-
 }  // namespace boq::iql

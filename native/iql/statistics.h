@@ -33,7 +33,4 @@ double brier_score(std::span<const float> scores, std::span<const uint8_t> posit
 std::vector<std::pair<double, double>> isotonic_fit(std::span<const float> scores,
                                                     std::span<const uint8_t> positive);
 
-/// The function with these corners at `score`; NaN without corners.
-double isotonic_value(const std::vector<std::pair<double, double>>& corners, double score);
-
 }  // namespace boq::iql

@@ -129,7 +129,8 @@ class Run {
         continue;
       }
       if (!model.plan.start_from.empty())
-        load_model(model.plan.start_from, *learner_, static_cast<int64_t>(m), model.plan.identity);
+        load_model(model.plan.start_from, *learner_, static_cast<int64_t>(m),
+                   model.plan.identity.fingerprint);
       if (is_writer()) clear_model_folder(model.plan.out);
     }
     learner_->set_steps_done(step);

@@ -5,8 +5,10 @@
 
 #include <fstream>
 
+#include "doctest/doctest.h"
 #include "native/core/safetensors.h"
 #include "native/iql/random.h"
+#include "native/test/temporary_folder.h"
 
 namespace boq::test {
 namespace {
@@ -174,6 +176,13 @@ Json run_config(int64_t steps) {
                  {"heads", 2},
                  {"checkpointEvery", 10}});
   return config;
+}
+
+void check_same_run(const fs::path& expected, const fs::path& found) {
+  for (const char* name : {"model.safetensors", "metrics.jsonl"}) {
+    INFO(found.string(), " ", name);
+    CHECK(read_bytes(expected / name) == read_bytes(found / name));
+  }
 }
 
 iql::TrainSummary train_quietly(const fs::path& data, const fs::path& out, const Json& config, bool resume) {

@@ -54,6 +54,9 @@ Json small_config(int64_t steps);
 /// checkpoints every ten steps.
 Json run_config(int64_t steps);
 
+/// Two model folders hold the same model and the same history, to the byte.
+void check_same_run(const std::filesystem::path& expected, const std::filesystem::path& found);
+
 iql::TrainSummary train_quietly(const std::filesystem::path& data, const std::filesystem::path& out,
                                 const Json& config, bool resume = false);
 

@@ -37,9 +37,7 @@ TEST_CASE("IQL training: a stopped run goes on to the same bytes") {
   request.resume = true;
   const auto finished = iql::train(request, nullptr, CancelFlag());
   CHECK(finished.steps == 60);
-  CHECK(read_bytes(folder / "whole" / "model.safetensors") ==
-        read_bytes(folder / "parts" / "model.safetensors"));
-  CHECK(read_bytes(folder / "whole" / "metrics.jsonl") == read_bytes(folder / "parts" / "metrics.jsonl"));
+  check_same_run(folder / "whole", folder / "parts");
 }
 
 TEST_CASE("IQL training: a run killed at any moment goes on to the same bytes") {
@@ -71,9 +69,7 @@ TEST_CASE("IQL training: a run killed at any moment goes on to the same bytes") 
   }
   CHECK(killed >= 1);  // a machine fast enough to finish every time would prove nothing
   train_quietly(folder / "data", folder / "killed", config, /*resume=*/true);
-  CHECK(read_bytes(folder / "whole" / "model.safetensors") ==
-        read_bytes(folder / "killed" / "model.safetensors"));
-  CHECK(read_bytes(folder / "whole" / "metrics.jsonl") == read_bytes(folder / "killed" / "metrics.jsonl"));
+  check_same_run(folder / "whole", folder / "killed");
 }
 
 TEST_CASE("worker: trains until killed" * doctest::skip()) {
@@ -170,8 +166,7 @@ TEST_CASE("IQL training: a full disk costs the steps since the last checkpoint, 
     for (const auto& entry : fs::recursive_directory_iterator(out))
       CHECK(entry.path().extension() != ".part");
     resume(out);
-    CHECK(read_bytes(folder / "whole" / "model.safetensors") == read_bytes(out / "model.safetensors"));
-    CHECK(read_bytes(folder / "whole" / "metrics.jsonl") == read_bytes(out / "metrics.jsonl"));
+    check_same_run(folder / "whole", out);
   };
   const std::string last_good = begin(folder / "limited");
   {

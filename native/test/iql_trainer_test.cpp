@@ -67,8 +67,7 @@ TEST_CASE("IQL training: the same seed gives the same bytes, another seed others
   Json config = run_config(25);
   train_quietly(folder / "data", folder / "a", config);
   train_quietly(folder / "data", folder / "b", config);
-  CHECK(read_bytes(folder / "a" / "model.safetensors") == read_bytes(folder / "b" / "model.safetensors"));
-  CHECK(read_bytes(folder / "a" / "metrics.jsonl") == read_bytes(folder / "b" / "metrics.jsonl"));
+  check_same_run(folder / "a", folder / "b");
   config["seed"] = 1;
   train_quietly(folder / "data", folder / "c", config);
   CHECK(read_bytes(folder / "a" / "model.safetensors") != read_bytes(folder / "c" / "model.safetensors"));

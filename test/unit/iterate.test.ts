@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { isBoqError } from '../../ts/core/errors.js';
-import { LoopBudget, type LoopLimits, parseLimits, spentBefore } from '../../ts/evaluation/loop/budget.js';
+import { LoopBudget, type LoopLimits, parseLimits } from '../../ts/evaluation/loop/budget.js';
 import { readCurve } from '../../ts/evaluation/loop/curve.js';
 import { type IterateOptions, type LoopProgress, runLoop } from '../../ts/evaluation/loop/iterate.js';
-import { Journal, type LoopEvent, readJournal } from '../../ts/evaluation/loop/journal.js';
+import { Journal, type LoopEvent, readJournal, spentBefore } from '../../ts/evaluation/loop/journal.js';
 import { type LoopPlan, paperLoop } from '../../ts/evaluation/loop/plan.js';
 import type {
   CollectOutcome,

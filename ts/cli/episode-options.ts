@@ -29,12 +29,15 @@ export interface EpisodeFlags extends VlmFlags {
   quiet?: boolean;
 }
 
+/** Arguments of requiredOption: what every command that plays a benchmark asks for. */
+export const benchmarkOption = [
+  '--benchmark <name>',
+  'which benchmark, e.g. miniwob, or miniwob+reworded for other words',
+] as const;
+
 export function addEpisodeOptions(command: Command): Command {
   return addVlmOptions(command)
-    .requiredOption(
-      '--benchmark <name>',
-      'which benchmark, e.g. miniwob, or miniwob+reworded for other words',
-    )
+    .requiredOption(...benchmarkOption)
     .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
     .requiredOption('--seeds <range>', 'episode seeds of each task, e.g. 0-29', rangeOption)
     .requiredOption('--out <folder>', 'the run to begin or to continue')

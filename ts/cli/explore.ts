@@ -3,7 +3,7 @@ import { Option } from 'commander';
 import type { SeedRange } from '../evaluation/stage.js';
 import { defaultShape, explore } from '../evaluation/tree/explore.js';
 import { integerOption, listOption, numberOption, rangeOption, runCommand } from './command.js';
-import { reportFaults } from './episode-options.js';
+import { benchmarkOption, reportFaults } from './episode-options.js';
 import { stageBars } from './progress.js';
 
 interface ExploreFlags {
@@ -36,10 +36,7 @@ export function main(argv: readonly string[]): Promise<number> {
       'embed.js and train.js as any other; run again with the same options, it goes on where it stopped.',
     (command, context) => {
       command
-        .requiredOption(
-          '--benchmark <name>',
-          'which benchmark, e.g. miniwob, or miniwob+reworded for other words',
-        )
+        .requiredOption(...benchmarkOption)
         .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
         .requiredOption('--seeds <range>', 'episode seeds of each task', rangeOption)
         .requiredOption('--out <folder>', 'the run to begin or to continue')

@@ -14,7 +14,7 @@ import { curveTable } from '../report/terminal.js';
 import { writeReport } from '../report/write.js';
 import { findCheckpoint } from './checkpoint.js';
 import { integerOption, listOption, numberOption, rangeOption, runCommand } from './command.js';
-import { reportFaults } from './episode-options.js';
+import { benchmarkOption, reportFaults } from './episode-options.js';
 import { stageBars } from './progress.js';
 import { addVlmOptions, pricesOf, type VlmFlags, vlmChoice } from './vlm-options.js';
 
@@ -58,10 +58,7 @@ export function main(argv: readonly string[]): Promise<number> {
       "paper's: five exploring runs, four cycles of two.",
     (command, context) => {
       addVlmOptions(command)
-        .requiredOption(
-          '--benchmark <name>',
-          'which benchmark, e.g. miniwob, or miniwob+reworded for other words',
-        )
+        .requiredOption(...benchmarkOption)
         .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
         .requiredOption(
           '--seeds <range>',

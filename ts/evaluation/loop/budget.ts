@@ -2,7 +2,6 @@
 import { Budget, type Price } from '../../agent/budget.js';
 import { BoqError } from '../../core/errors.js';
 import type { Usage } from '../../store/types.js';
-import type { LoopEvent } from './journal.js';
 
 export interface LoopLimits {
   /** Of all sittings together. */
@@ -117,27 +116,4 @@ export class LoopBudget {
     if (usd !== undefined && this.usd >= usd) return `${this.usd.toFixed(4)} of ${usd} dollars are used`;
     return this.#spending.exhausted();
   }
-}
-
-/** Minutes and dollars of earlier sittings: a sitting lasted from its first event to its last. */
-export function spentBefore(events: readonly LoopEvent[]): { minutes: number; usd: number } {
-  let minutes = 0;
-  let first = 0;
-  let last = 0;
-  for (const { at, event } of events) {
-    const time = Date.parse(at);
-    if (event === 'sitting') {
-      minutes += (last - first) / 60_000;
-      first = time;
-    }
-    last = time;
-  }
-  const costs = new Map<string, number>();
-  for (const entry of events) {
-    // A run that the budget cut off is counted again from its episodes when it goes on.
-    if (entry.event === 'collected') costs.set(entry.run, entry.complete ? entry.usd : 0);
-    if (entry.event === 'validated') costs.set(`validation ${entry.generation} ${entry.trained}`, entry.usd);
-  }
-  const usd = [...costs.values()].reduce((sum, cost) => sum + cost, 0);
-  return { minutes: minutes + (last - first) / 60_000, usd };
 }

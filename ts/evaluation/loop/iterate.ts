@@ -17,10 +17,10 @@ import { BoqError } from '../../core/errors.js';
 import { acquireLock } from '../../core/lock.js';
 import { writeFault } from '../../store/publish.js';
 import type { PlanFault } from '../runner.js';
-import { LoopBudget, type LoopLimits, spentBefore } from './budget.js';
+import { LoopBudget, type LoopLimits } from './budget.js';
 import { uncertainTasks } from './curriculum.js';
 import { bestOf, type CurvePoint, learningCurve } from './curve.js';
-import { Journal, lastEvent } from './journal.js';
+import { Journal, lastEvent, spentBefore } from './journal.js';
 import { type LoopPlan, requireSamePlan, requireSensible, seedsBetweenRuns } from './plan.js';
 import type { LoopRun, LoopStages, Tell } from './types.js';
 

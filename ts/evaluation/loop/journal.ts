@@ -5,38 +5,21 @@
 import { type FileHandle, open, readFile, truncate } from 'node:fs/promises';
 import { BoqError } from '../../core/errors.js';
 import { writeFault } from '../../store/publish.js';
-import type { StartValues } from './curriculum.js';
+import type { CollectOutcome, Validation } from './types.js';
 
 /** What happened, in order. `at` is an ISO time. */
 export type LoopEvent = { at: string } & (
   | { event: 'sitting' }
   | { event: 'playing'; run: string; episodes: number }
-  | {
-      event: 'collected';
-      run: string;
-      generation: number;
-      episodes: number;
-      successes: number;
-      steps: number;
-      usd: number;
-      /** False where the budget ended the run before its last episode. */
-      complete: boolean;
-    }
+  | ({ event: 'collected'; run: string; generation: number } & Omit<CollectOutcome, 'faults'>)
   | { event: 'trained'; generation: number; episodes: number; transitions: number; seconds: number }
-  | {
+  | ({
       event: 'validated';
       /** -1: the policy alone. */
       generation: number;
       /** Training episodes behind the model. */
       trained: number;
-      episodes: number;
-      successRate: number;
-      standardError: number | null;
-      /** Override margin that was chosen here; null where none was asked for. */
-      margin: number | null;
-      startValues: StartValues;
-      usd: number;
-    }
+    } & Validation)
   | { event: 'finished'; reason: string }
 );
 
@@ -136,4 +119,27 @@ async function readEvents(path: string): Promise<{ events: LoopEvent[]; bytes: n
       );
     });
   return { events, bytes: Buffer.byteLength(whole) };
+}
+
+/** Minutes and dollars of earlier sittings: a sitting lasted from its first event to its last. */
+export function spentBefore(events: readonly LoopEvent[]): { minutes: number; usd: number } {
+  let minutes = 0;
+  let first = 0;
+  let last = 0;
+  for (const { at, event } of events) {
+    const time = Date.parse(at);
+    if (event === 'sitting') {
+      minutes += (last - first) / 60_000;
+      first = time;
+    }
+    last = time;
+  }
+  const costs = new Map<string, number>();
+  for (const entry of events) {
+    // A run that the budget cut off is counted again from its episodes when it goes on.
+    if (entry.event === 'collected') costs.set(entry.run, entry.complete ? entry.usd : 0);
+    if (entry.event === 'validated') costs.set(`validation ${entry.generation} ${entry.trained}`, entry.usd);
+  }
+  const usd = [...costs.values()].reduce((sum, cost) => sum + cost, 0);
+  return { minutes: minutes + (last - first) / 60_000, usd };
 }

@@ -156,8 +156,9 @@ export class RealStages implements LoopStages, AsyncDisposable {
 
   /** What the validation episodes cost, and what the model expected of them. */
   async #lookedAt(out: string): Promise<Pick<Validation, 'usd' | 'startValues'>> {
-    const run = await FolderRun.open(out);
-    return { usd: await this.#cost(out), startValues: await readStartValues(run.episodes()) };
+    const usd = await this.#cost(out);
+    if (this.#plan.curriculum === 1) return { usd, startValues: {} };
+    return { usd, startValues: await readStartValues((await FolderRun.open(out)).episodes()) };
   }
 
   async keep(from: string, to: string): Promise<void> {

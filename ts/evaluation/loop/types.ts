@@ -41,7 +41,7 @@ export interface Validation {
   standardError: number | null;
   /** Override margin that was chosen here, in units of Q; null where none was asked for. */
   margin: number | null;
-  /** What the model expects of each task; empty for the policy alone. */
+  /** What the model expects of each task; empty for the policy alone, and without a curriculum. */
   startValues: StartValues;
   /** Dollars by the price table. */
   usd: number;
