@@ -52,13 +52,13 @@ describe('refitting the page policy', () => {
         { task: 'alpha', seed: 1, selector: 'epsilon-greedy', success: false, chosen: 0 },
       ]);
       const run = await openRun(join(folder, 'run'));
-      const filtered = await refitSteps(run, 'filtered');
+      const filtered = await refitSteps([run], 'filtered');
       expect(filtered.map(({ weight }) => weight).sort()).to.deep.equal([0, 1]);
-      const weighed = await refitSteps(run, 'advantage');
+      const weighed = await refitSteps([run], 'advantage');
       const [low, high] = weighed.map(({ weight }) => weight).sort((a, b) => a - b);
       expect(low).to.be.closeTo(Math.exp(-2.5), 1e-9);
       expect(high).to.be.closeTo(Math.exp(2.5), 1e-9);
-      const policy = await refitPolicy(run, 'filtered');
+      const policy = await refitPolicy([run], 'filtered');
       expect(policy.name).to.equal('page-refit-filtered');
       expect(createPolicy('page').name).to.equal('page');
     } finally {

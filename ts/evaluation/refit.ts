@@ -67,11 +67,13 @@ const gamma = 0.99;
 const temperature = 0.2;
 const largestWeight = 20;
 
-/** The steps of a run, weighted by the method. */
-export async function refitSteps(run: FolderRun, method: RefitMethod): Promise<RefitStep[]> {
+/** The steps of some runs, weighted by the method. */
+export async function refitSteps(runs: readonly FolderRun[], method: RefitMethod): Promise<RefitStep[]> {
   const episodes: { task: string; success: boolean; steps: StepRecord[] }[] = [];
-  for await (const { record, steps } of run.episodes())
-    episodes.push({ task: record.key.task, success: record.reward > 0, steps });
+  for (const run of runs) {
+    for await (const { record, steps } of run.episodes())
+      episodes.push({ task: record.key.task, success: record.reward > 0, steps });
+  }
   const baseline = new Map<string, { sum: number; count: number }>();
   const returnAt = (success: boolean, count: number, index: number): number =>
     success ? gamma ** (count - 1 - index) : 0;
@@ -98,12 +100,12 @@ export async function refitSteps(run: FolderRun, method: RefitMethod): Promise<R
   });
 }
 
-/** The page policy with weights fitted to a run that it collected. */
+/** The page policy with weights fitted to runs that it collected. */
 export async function refitPolicy(
-  run: FolderRun,
+  runs: readonly FolderRun[],
   method: RefitMethod,
   options?: RefitOptions,
 ): Promise<PagePolicy> {
-  const steps = (await refitSteps(run, method)).filter(({ weight }) => weight > 0);
+  const steps = (await refitSteps(runs, method)).filter(({ weight }) => weight > 0);
   return new PagePolicy({ refit: { name: method, weights: fitWeights(steps, options) } });
 }

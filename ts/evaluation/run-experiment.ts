@@ -88,7 +88,7 @@ class MissingEpisodes extends Error {
 
 /** Folders of one training. */
 interface Training {
-  run: string;
+  runs: string[];
   model: string;
   control: string;
   variants: string[];
@@ -126,7 +126,7 @@ class Conductor {
         await this.#train(folder, data, { ...config, seed });
         variants.push(folder);
       }
-      trainings.push({ run: data[0]!, model: looped?.best ?? model, control, variants });
+      trainings.push({ runs: data, model: looped?.model ?? model, control, variants });
     }
     return this.#evaluateAll(trainings);
   }
@@ -169,7 +169,7 @@ class Conductor {
       }
       for (const [index, reference] of references.entries()) {
         const name = `${part}-reference${references.length > 1 ? `-${index + 1}` : ''}`;
-        const asked = await this.#referencePolicy(reference, trainings[0]!.run);
+        const asked = await this.#referencePolicy(reference, trainings[0]!.runs);
         runs.push(await this.#evaluate(name, question, asked, ['prompting'], []));
       }
     }
@@ -178,9 +178,10 @@ class Conductor {
 
   async #referencePolicy(
     { refit, ...choice }: Reference,
-    run: string,
+    runs: readonly string[],
   ): Promise<{ policy: string | Proposer; temperature?: number }> {
-    return refit === undefined ? choice : { policy: await refitPolicy(await openRun(run), refit) };
+    if (refit === undefined) return choice;
+    return { policy: await refitPolicy(await Promise.all(runs.map((run) => openRun(run))), refit) };
   }
 
   /**
@@ -192,13 +193,13 @@ class Conductor {
     if (margin !== null) control.margin = margin;
   }
 
-  /** A loop of its own for one draw: its runs, and the model that was best on validation seeds. */
+  /** A loop of its own for one draw: its runs, and its last model, which as the variants knows all of them. */
   async #loop(
     loop: NonNullable<Experiment['training']['loop']>,
     suffix: string,
     seed: number,
     seeds: SeedRange,
-  ): Promise<{ runs: string[]; best: string | null }> {
+  ): Promise<{ runs: string[]; model: string | null }> {
     const { training, benchmark, n, validation } = this.#experiment;
     const { embedder, workers, device, signal, onProgress } = this.#options;
     const resolve = (tasks: readonly string[]): string[] => openBenchmark(benchmark).resolveTasks(tasks);
@@ -221,7 +222,7 @@ class Conductor {
       ...(device === undefined ? {} : { device }),
       ...(signal ? { signal } : {}),
     });
-    const { best, faults } = await runLoop(
+    const { last, faults } = await runLoop(
       {
         ...{ plan, out },
         ...(signal ? { signal } : {}),
@@ -232,7 +233,7 @@ class Conductor {
     );
     if (faults.length > 0) throw new MissingEpisodes(faults);
     const runs = (await readdir(join(out, 'runs'))).sort();
-    return { runs: runs.map((run) => join(out, 'runs', run)), best };
+    return { runs: runs.map((run) => join(out, 'runs', run)), model: last };
   }
 
   get #collector(): PolicyChoice {
