@@ -50,6 +50,11 @@ export interface Experiment extends PolicyChoice {
     loop?: { explore: { runs: number }; cycles: number; exploit: { runs: number; selector: string } };
     /** Hyper-parameters that differ from the default preset. */
     config?: NativeTrainConfig;
+    /**
+     * Name of the folders of episodes, loop and model; default the experiment's. Experiments of the same training and
+     * the same name here collect and train once.
+     */
+    sharedAs?: string;
   };
   /** Where every choice of a setting is made. */
   validation: Required<Pick<ValidationOptions, 'tasks' | 'seeds'>> & Pick<ValidationOptions, 'grid'>;

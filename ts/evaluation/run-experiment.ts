@@ -109,8 +109,8 @@ class Conductor {
     const trainings: Training[] = [];
     for (const [index, { seed, seeds }] of draws.entries()) {
       const suffix = draws.length > 1 ? `-${index + 1}` : '';
-      const run = this.#path('runs', `-train${suffix}`);
-      const model = this.#path('models', `${suffix}`);
+      const run = this.#path('runs', `-train${suffix}`, training.sharedAs);
+      const model = this.#path('models', `${suffix}`, training.sharedAs);
       const control = this.#path('runs', `-shuffled${suffix}`);
       const looped = training.loop ? await this.#loop(training.loop, suffix, seed, seeds) : null;
       if (!looped) await this.#collect(run, seed, seeds);
@@ -215,7 +215,7 @@ class Conductor {
       config: { ...training.config },
       validation: { tasks: resolve(validation.tasks), seeds: validation.seeds, repeats: 1 },
     };
-    const out = join(this.#options.root ?? '.', 'loops', `${this.#options.name}${suffix}`);
+    const out = this.#path('loops', suffix, training.sharedAs);
     await using stages = new RealStages(plan, {
       embedder,
       ...(workers === undefined ? {} : { workers }),
@@ -307,8 +307,8 @@ class Conductor {
     return run;
   }
 
-  #path(kind: 'runs' | 'models', name: string): string {
-    return join(this.#options.root ?? '.', kind, `${this.#options.name}${name}`);
+  #path(kind: 'runs' | 'models' | 'loops', suffix: string, name = this.#options.name): string {
+    return join(this.#options.root ?? '.', kind, `${name}${suffix}`);
   }
 
   #playing(stage: string, out: string) {

@@ -1,4 +1,7 @@
-"""Random transitions as an embedding folder, for benchmarks: python make_data.py OUT --width 2048 --transitions 20000"""
+"""Random transitions as an embedding folder, for benchmarks: python make_data.py OUT --width 2048 --transitions 20000
+
+Memory stays at one shard, so that folders larger than the machine's memory can be made.
+"""
 
 import argparse
 import json
@@ -10,22 +13,34 @@ from safetensors.torch import save_file
 STEPS = 10  # of every episode
 
 
+def write_stream(out, name, rows, width, shard_rows):
+    """Rows in shards, as the manifest lists them."""
+    shards = []
+    for first in range(0, rows, shard_rows):
+        shard = f"{name}-{len(shards):05d}.safetensors"
+        values = torch.randn(min(shard_rows, rows - first), width).to(torch.bfloat16)
+        save_file({"rows": values}, out / shard)
+        shards.append(shard)
+    return {"rows": rows, "shards": shards}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--width", type=int, default=2048)
     parser.add_argument("--transitions", type=int, default=20000)
     parser.add_argument("--tasks", type=int, default=590)
+    parser.add_argument("--shard-rows", type=int, default=100000)
     options = parser.parse_args()
     torch.manual_seed(0)
     out, width = options.out, options.width
     out.mkdir(parents=True, exist_ok=True)
     episodes = options.transitions // STEPS
     n = episodes * STEPS
-    streams = {}
-    for name, rows in (("state", n), ("action", n), ("task", options.tasks)):
-        save_file({"rows": torch.randn(rows, width).to(torch.bfloat16)}, out / f"{name}-00000.safetensors")
-        streams[name] = {"rows": rows, "shards": [f"{name}-00000.safetensors"]}
+    streams = {
+        name: write_stream(out, name, rows, width, options.shard_rows)
+        for name, rows in (("state", n), ("action", n), ("task", options.tasks))
+    }
     row = torch.arange(n)
     last = row % STEPS == STEPS - 1
     episode = (row // STEPS).int()
@@ -58,7 +73,7 @@ def main():
         "profile": {},
         "width": width,
         "dtype": "bfloat16",
-        "rowsPerShard": max(n, options.tasks),
+        "rowsPerShard": options.shard_rows,
         "streams": streams,
         "index": "index.safetensors",
         "transitions": n,

@@ -14,11 +14,13 @@ const studies: Readonly<Record<string, Experiment>> = {
   'selection-page-sampled': selection.pageSampled,
   'selection-rules': selection.rules,
   'selection-baselines': selection.baselines,
+  'selection-search': selection.search,
   'selection-trainings': selection.trainings,
   'tree-wide': selection.treeWide,
   'tree-deep': selection.treeDeep,
   'tree-chain': selection.treeChain,
   'tree-epsilon': selection.treeEpsilon,
+  'transfer-none': selection.transferNone,
   'transfer-cold': selection.transferCold,
   'transfer-warm': selection.transferWarm,
 };

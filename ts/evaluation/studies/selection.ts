@@ -84,6 +84,13 @@ export const page = confirmationOf({ policy: 'page' });
 /** Against a policy that samples: a stand-in for a language model, nothing more. */
 export const pageSampled = confirmationOf({ policy: 'page-sampled', temperature: 0.5 });
 
+/** Exploring studies share the episodes and the model of the confirmation's first loop. */
+const firstLoop: Experiment['training'] = {
+  ...loops,
+  draws: loops.draws.slice(0, 1),
+  sharedAs: 'selection-1',
+};
+
 const oneTraining: Experiment['training'] = {
   tasks: ['@loop-train'],
   repeats: 2,
@@ -101,7 +108,7 @@ function exploration(changes: Partial<Experiment>): Experiment {
   return {
     ...common,
     policy: 'page',
-    training: oneTraining,
+    training: firstLoop,
     questions: explored,
     selectors: ['prompting', 'best-of-q', recommended],
     ...changes,
@@ -130,13 +137,20 @@ export const baselines = exploration({
     ...['prompting', 'first', 'random', 'picker', 'majority+samples@k=5', 'best-of-q', recommended],
     'epsilon-greedy@epsilon=0.3+trajectories',
     'first+retry',
-    'first+search@depth=1&width=3&budget=3',
-    'best-of-q+search@depth=3&width=3&budget=9',
   ],
   variants: [monteCarlo],
   references: [
     { policy: 'page', refit: 'filtered' },
     { policy: 'page', refit: 'advantage' },
+  ],
+});
+
+/** Search takes twenty times the actions, so it is played on fewer instances. */
+export const search = exploration({
+  selectors: ['prompting', recommended, 'first+search@depth=1&width=3&budget=3'],
+  questions: [
+    { part: 'seeds', tasks: ['@loop-train'], seeds: { from: 11_003, to: 11_003 } },
+    { part: 'tasks', tasks: ['@loop-unseen'], seeds: { from: 11_005, to: 11_006 } },
   ],
 });
 
@@ -152,29 +166,31 @@ export const trainings = exploration({
   ],
 });
 
-/** Trees of equal cost and different shape; `epsilon` is the same number of actions without a tree. */
-function tree(width: number, depth: number): Experiment {
+/**
+ * Trees of equal cost and different shape, and the same number of actions without a tree: 40 an instance are about 15
+ * plain episodes.
+ */
+function explorer(change: Partial<Experiment['training']>): Experiment {
   return exploration({
     training: {
       ...oneTraining,
-      repeats: 1,
-      draws: [{ seed: 31, seeds: { from: 6000, to: 6004 } }],
-      tree: { width, depth, rollouts: 12, actions: 40, irreversible: true },
+      draws: [{ seed: 31, seeds: { from: 6000, to: 6002 } }],
       config: { ...halfWidth, ranking: 0.1 },
+      ...change,
     },
   });
 }
+const tree = (width: number, depth: number): Experiment =>
+  explorer({ repeats: 1, tree: { width, depth, rollouts: 12, actions: 40, irreversible: true } });
 export const treeWide = tree(3, 2);
 export const treeDeep = tree(2, 4);
 export const treeChain = tree(2, 10);
-/** 40 actions an instance and about 2.6 a plain episode: 15 episodes of each. */
-export const treeEpsilon = exploration({
-  training: { ...oneTraining, repeats: 15, draws: [{ seed: 31, seeds: { from: 6000, to: 6004 } }] },
-});
+export const treeEpsilon = explorer({ repeats: 15 });
 
 /** Q learned from one policy's episodes, used with another's candidates. Both are stand-ins. */
 function transfer(from: PolicyChoice): Experiment {
   return exploration({ training: { ...oneTraining, policy: from } });
 }
+export const transferNone = transfer({ policy: 'page' });
 export const transferCold = transfer({ policy: 'page-sampled', temperature: 0.5 });
 export const transferWarm = transfer({ policy: 'page-sampled', temperature: 2 });
