@@ -22,8 +22,8 @@ const seen = {
 } as const;
 
 /** An episode whose later steps depend on every earlier decision: a chain of steps with Q drawn from the path. */
-function playChain(margin: number, episode: number): MarginOutcome {
-  const selector = createSelector(`best-of-q@margin=${margin}`);
+function playChain(margin: number, episode: number, rescue = 0): MarginOutcome {
+  const selector = createSelector(`best-of-q@margin=${margin}&rescue=${rescue}`);
   const gains: number[] = [];
   let path = String(episode);
   for (let step = 0; step < 4; step++) {
@@ -33,7 +33,7 @@ function playChain(margin: number, episode: number): MarginOutcome {
     const scores = { q, spread: [0, 0, 0], v: 0 };
     const selection = selector.select({ candidates, scores, random, history: [], ...seen });
     if (selection instanceof Promise) throw new Error('expected a selection at once');
-    if (selection.index !== 0) gains.push(q[selection.index]! - q[0]!);
+    if (selection.index !== 0 && !selection.evidence?.['rescued']) gains.push(q[selection.index]! - q[0]!);
     path += `/${selection.index}`;
   }
   return { success: randomSource([path, 'end']).next() < 0.5, gains };
@@ -59,6 +59,16 @@ describe('sweepMargins', () => {
     }
     expect(played).to.be.lessThan(60 * grid.length * 0.8);
     expect(points.reduce((sum, one) => sum + one.played, 0)).to.equal(played);
+  });
+
+  it('is as exact for a rule that rescues whatever the margin', async () => {
+    const points = await sweepMargins(60, [0, 0.1, 0.3, 0.9], async (margin, episodes) =>
+      episodes.map((episode) => playChain(margin, episode, 0.4)),
+    );
+    for (const { margin, outcomes } of points) {
+      const full = Array.from({ length: 60 }, (_, episode) => playChain(margin, episode, 0.4).success);
+      expect(outcomes.map(({ success }) => success)).to.deep.equal(full);
+    }
   });
 });
 
@@ -104,6 +114,7 @@ describe('margin.json', () => {
     maxSteps: 10,
     seed: 0,
     grid: [0, 0.1],
+    method: 'best-of-q',
   };
 
   it('holds for the conditions it was chosen under, and no others', async () => {

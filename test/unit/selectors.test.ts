@@ -71,6 +71,16 @@ describe('selectors', () => {
     expect(await choose('best-of-q@margin=0.25', [0.5, 0.76, 0])).to.equal(1);
   });
 
+  it('best-of-q leaves a first that leads nowhere, whatever the margin', async () => {
+    expect(await choose('best-of-q@margin=0.5&rescue=0.1', [0, 0.07, 0.05])).to.equal(1);
+    expect(await choose('best-of-q@margin=0.5&rescue=0.1', [-0.2, 0.07, 0.05])).to.equal(1);
+    expect(await choose('best-of-q@margin=0.5&rescue=0.1', [0.01, 0.07, 0.05])).to.equal(0);
+    expect(await choose('best-of-q@margin=0.5&rescue=0.1', [0, 0.015, 0])).to.equal(0);
+    expect(createSelector('best-of-q@rescue=0.1&margin=0.5').name).to.equal(
+      'best-of-q@margin=0.5&rescue=0.1',
+    );
+  });
+
   it('names carry the settings, and the default margin is the plain rule', () => {
     expect(createSelector('best-of-q').name).to.equal('best-of-q');
     expect(createSelector('best-of-q@margin=0').name).to.equal('best-of-q');

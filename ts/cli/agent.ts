@@ -191,7 +191,8 @@ async function withKeptMargin(
 ): Promise<string> {
   const { rule, settings } = parseSelectorSpec(selector);
   if (settings['margin'] !== 'auto') return selector;
-  const margin = model?.folder ? await keptMargin(model.folder) : null;
+  const { name: method } = createSelector({ rule, settings: { ...settings, margin: '0' } });
+  const margin = model?.folder ? await keptMargin(model.folder, method) : null;
   say(
     margin === null
       ? 'No margin was chosen for this model yet (evaluate.js --margin auto does): the highest Q is taken.'

@@ -13,6 +13,7 @@ interface HeadroomFlags {
   model: string[];
   margins: string[];
   pessimism: string[];
+  rescue: string;
   embedder?: string;
   device: string;
   json?: boolean;
@@ -37,6 +38,11 @@ export function main(argv: readonly string[]): Promise<number> {
           '0.5',
         ])
         .option('--pessimism <numbers>', 'standard deviations over heads to subtract', listOption, ['0'])
+        .option(
+          '--rescue <share>',
+          'leave a first worth less than this share of the best, as best-of-q does',
+          '0',
+        )
         .option('--embedder <checkpoint>', 'what the models were embedded with (default: the built-in one)')
         .option('--device <device>', 'auto, cpu or cuda:N', 'auto')
         .option('--json', 'print the figures as JSON')
@@ -63,8 +69,9 @@ export function main(argv: readonly string[]): Promise<number> {
                   ({ q, spread }) =>
                     chooseAbove(
                       q.map((value, index) => value - k * spread[index]!),
-                      margin,
                       'Q',
+                      margin,
+                      Number(flags.rescue),
                     ).index,
                 );
                 rows.push(...found.rows);

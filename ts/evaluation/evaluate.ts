@@ -17,6 +17,7 @@ import { keyName } from '../store/keys.js';
 import { writeFault } from '../store/publish.js';
 import { FolderRun } from '../store/run.js';
 import type { StepRecord, Usage } from '../store/types.js';
+import { keptMargin } from './margin.js';
 import type { OpenModel } from './models.js';
 import { type EvaluatedEntry, type ResultRow, type Results, resultsCsv } from './results.js';
 import { type EpisodeSource, type PlanFault, type PlannedEpisode, runPlan } from './runner.js';
@@ -62,8 +63,8 @@ export interface EvaluatedWith extends OpenModel {
   control: string | null;
   /** What sets it apart from the method's usual training; named in the label of its entries. */
   variant?: string;
-  /** What a margin `auto` stands for with this model. Default: chosen for it on validation seeds. */
-  margin?: number;
+  /** Folder of the model whose margins `auto` stands for where it has them. Default: chosen on validation seeds. */
+  marginsOf?: string;
 }
 
 /** What an evaluation has found. */
@@ -187,7 +188,9 @@ class Evaluation {
     model: EvaluatedWith,
     spec: MethodSpec,
   ): Promise<number> {
-    if (model.margin !== undefined) return model.margin;
+    const { marginsOf } = model;
+    const kept = marginsOf === undefined ? null : await keptMargin(marginsOf, methodWithMargin(spec, 0).name);
+    if (kept !== null) return kept;
     const { signal, onProgress } = this.#options;
     return validateMargin({
       stage: this.#stage,

@@ -100,7 +100,11 @@ export function chooseMargin(points: readonly MarginPoint[]): { margin: number; 
 /** What a validation episode shows: its end, and the gains for which it left the first candidate. */
 export function marginOutcome(record: EpisodeRecord, steps: readonly StepRecord[]): MarginOutcome {
   const gains = steps
-    .filter(({ scores, selection }) => scores !== null && selection.index !== 0)
+    // What was done whatever the margin no other margin changes.
+    .filter(
+      ({ scores, selection: { index, evidence } }) =>
+        scores !== null && index !== 0 && !evidence?.['rescued'],
+    )
     .map(({ scores, selection }) => {
       // A rule that compares something other than plain Q says by how much.
       const gain = selection.evidence?.['gain'];
@@ -130,13 +134,15 @@ export interface MarginConditions {
   maxSteps: number;
   seed: number;
   grid: number[];
-  /** Where it is not plain best-of-q. */
-  method?: string;
+  /** With a margin of 0. */
+  method: string;
 }
 
+const plainMethod = 'best-of-q';
+
 /** Each method of a model has a margin of its own; that of plain best-of-q is margin.json. */
-function fileName(method: string | undefined): string {
-  return method === undefined ? 'margin.json' : `margin-${method.replace(/[^a-z0-9.=-]+/gi, '_')}.json`;
+function fileName(method: string): string {
+  return method === plainMethod ? 'margin.json' : `margin-${method.replace(/[^a-z0-9.=-]+/gi, '_')}.json`;
 }
 
 /** The margin chosen under exactly these conditions; null where there is none. */
@@ -153,12 +159,12 @@ export async function readMargin(model: string, conditions: MarginConditions): P
 }
 
 /** The margin kept in a model folder, whatever it was chosen under; null where none was chosen yet. */
-export async function keptMargin(model: string, method?: string): Promise<number | null> {
+export async function keptMargin(model: string, method = plainMethod): Promise<number | null> {
   return (await keptRecord(model, method))?.margin ?? null;
 }
 
 /** As {@link keptMargin}, with everything that the sweep showed. */
-export async function keptRecord(model: string, method?: string): Promise<MarginRecord | null> {
+export async function keptRecord(model: string, method = plainMethod): Promise<MarginRecord | null> {
   const text = await readFile(join(model, fileName(method)), 'utf8').catch(() => null);
   if (text === null) return null;
   try {

@@ -20,7 +20,6 @@ import type { Experiment, Reference, Variant } from './experiment.js';
 import { runLoop } from './loop/iterate.js';
 import { type LoopPlan, paperLoop } from './loop/plan.js';
 import { RealStages } from './loop/stages.js';
-import { keptMargin } from './margin.js';
 import { constantModel, ModelSet, trainedOn } from './models.js';
 import { refitPolicy } from './refit.js';
 import { type PlanFault, type PlanProgress, successNote } from './runner.js';
@@ -140,7 +139,9 @@ class Conductor {
     for (const { model, control } of trainings) {
       models.push({ ...(await set.open(model)), control: null });
       if (controls.shuffled.length === 0) continue;
-      shuffled.push({ ...(await set.open(control)), control: 'shuffled rewards' });
+      // A control overrides as readily as the method that it is compared with: left to itself on validation seeds, a
+      // worthless Q would choose never to override, and so gain nothing whatever it is worth.
+      shuffled.push({ ...(await set.open(control)), control: 'shuffled rewards', marginsOf: model });
     }
     const variants: { variant: Variant; models: EvaluatedWith[] }[] = [];
     for (const [index, variant] of (this.#experiment.variants ?? []).entries()) {
@@ -155,7 +156,6 @@ class Conductor {
     for (const question of questions) {
       const { part } = question;
       runs.push(await this.#evaluate(part, question, own, selectors, models));
-      await Promise.all(shuffled.map((control, index) => this.#takeMargin(control, models[index]!)));
       for (const [kind, chosen, control] of [
         ['shuffled', controls.shuffled, shuffled],
         ['constant', controls.constant, [constant]],
@@ -182,15 +182,6 @@ class Conductor {
   ): Promise<{ policy: string | Proposer; temperature?: number }> {
     if (refit === undefined) return choice;
     return { policy: await refitPolicy(await Promise.all(runs.map((run) => openRun(run))), refit) };
-  }
-
-  /**
-   * A control overrides as readily as the method that it is compared with: left to itself on validation seeds, a
-   * worthless Q would choose never to override, and so gain nothing whatever it is worth.
-   */
-  async #takeMargin(control: EvaluatedWith, { folder }: EvaluatedWith): Promise<void> {
-    const margin = folder === null ? null : await keptMargin(folder);
-    if (margin !== null) control.margin = margin;
   }
 
   /** A loop of its own for one draw: its runs, and its last model, which as the variants knows all of them. */

@@ -44,7 +44,6 @@ export interface ValidationStage {
 }
 
 const plainSpec = parseMethodSpec('best-of-q');
-const plainMethod = 'best-of-q';
 const defaultSeeds: SeedRange = { from: 10_000, to: 10_009 };
 
 /**
@@ -99,7 +98,7 @@ export async function validateMargin(options: ValidateMarginOptions): Promise<nu
     n: stage.n,
     maxSteps: stage.limits.maxSteps,
     seed: stage.seed,
-    ...(method === plainMethod ? {} : { method }),
+    method,
   };
   const known = model.folder ? await readMargin(model.folder, conditions) : null;
   if (known) return known.margin;

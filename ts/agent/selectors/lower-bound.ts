@@ -16,7 +16,7 @@ export function lowerBound(k: number, margin = 0): Selector {
     select: ({ scores }) => {
       const { q, spread } = scoresFor(name, scores);
       const bounds = q.map((value, index) => value - k * spread[index]!);
-      return { selector: name, ...chooseAbove(bounds, margin, 'lower bound') };
+      return { selector: name, ...chooseAbove(bounds, 'lower bound', margin) };
     },
   };
 }

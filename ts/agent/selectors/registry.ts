@@ -30,7 +30,10 @@ const rules: Entries<Selector> = {
     settings: {},
     create: (_, vlm) => pickerSelector(vlmPicker(openClient('picker', vlm))),
   },
-  'best-of-q': { settings: { margin }, create: (settings) => bestOfQ(settings['margin']!) },
+  'best-of-q': {
+    settings: { margin, rescue: { default: 0, min: 0, max: 1 } },
+    create: (settings) => bestOfQ(settings['margin']!, settings['rescue']!),
+  },
   'lower-bound': {
     settings: { k: { default: 1, min: 0, max: Number.MAX_VALUE }, margin },
     create: (settings) => lowerBound(settings['k']!, settings['margin']!),

@@ -143,7 +143,7 @@ export class RealStages implements LoopStages, AsyncDisposable {
       validation: { seeds: validation.seeds, repeats: validation.repeats },
     });
     const plain = methodWithMargin(parseMethodSpec(exploit.selector), 0).name;
-    const record = await keptRecord(path, plain === 'best-of-q' ? undefined : plain);
+    const record = await keptRecord(path, plain);
     const row = record?.rows.find((one) => one.margin === margin);
     if (!record || !row)
       throw new BoqError('BOQ_INTERNAL', `Expected the sweep of ${path} to hold ${margin}.`);
