@@ -140,6 +140,25 @@ export function bounds(courses: readonly Course[]): { policy: EvaluationRow[]; o
   };
 }
 
+/** A state in which the policy went on to fail, and another candidate would have led to success. */
+export interface Missed {
+  course: Course;
+  fork: Fork;
+  /** Place of the fork on its course. */
+  index: number;
+}
+
+/** Everything that the oracle's room is made of. */
+export function missed(courses: readonly Course[]): Missed[] {
+  return courses.flatMap((course) =>
+    course.success
+      ? []
+      : course.forks.flatMap((fork, index) =>
+          fork.outcomes.includes(true) ? [{ course, fork, index }] : [],
+        ),
+  );
+}
+
 function rowOf(selector: string, { key, steps }: EpisodeRecord, success: boolean): EvaluationRow {
   const { task, seed } = key;
   return { selector, task, seed, repeat: 0, training: '', success, rawReward: null, steps };
