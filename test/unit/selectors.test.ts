@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createSelector, parseSelectorSpec } from '../../ts/agent/selectors/registry.js';
+import { createSelector, parseSelectorSpec, recommendedSelector } from '../../ts/agent/selectors/registry.js';
 import { isBoqError } from '../../ts/core/errors.js';
 import { randomSource } from '../../ts/core/random.js';
 import { candidate } from './support/fake-agent.js';
@@ -107,5 +107,6 @@ describe('selectors', () => {
       rule: 'best-of-q',
       settings: { margin: 'auto' },
     });
+    expect(parseSelectorSpec('recommended')).to.deep.equal(parseSelectorSpec(recommendedSelector));
   });
 });

@@ -35,11 +35,7 @@ export function main(argv: readonly string[]): Promise<number> {
       'in results.csv. Run again with the same options, it goes on where it stopped.',
     (command, context) => {
       addCacheOptions(addEpisodeOptions(command))
-        .requiredOption(
-          '--selectors <names>',
-          'e.g. prompting,random,best-of-q,best-of-q@margin=auto',
-          listOption,
-        )
+        .requiredOption('--selectors <names>', 'e.g. prompting,random,best-of-q,recommended', listOption)
         .option('--model <folders>', 'trained models; several are trainings of one method', listOption, [])
         .option(
           '--control <name[=folder]>',

@@ -107,7 +107,7 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--cycle-runs <count>', 'runs of each cycle', integerOption(1), paperLoop.exploit.runs)
         .option(
           '--selector <name>',
-          'how they choose; best-of-q@margin=auto chooses its margin on validation seeds',
+          "how they choose; best-of-q is the paper's, recommended chooses a margin on validation seeds",
           paperLoop.exploit.selector,
         )
         .option(

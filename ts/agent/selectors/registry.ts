@@ -40,12 +40,18 @@ const rules: Entries<Selector> = {
   },
 };
 
+/** What `recommended` stands for: the rule that the confirmation supports (docs/benchmarks/selection.md). */
+export const recommendedSelector = 'best-of-q@margin=auto&rescue=0.1';
+
 /** Names that createSelector knows. */
 export const selectorNames: readonly string[] = Object.keys(rules);
 
-/** @throws BOQ_USAGE where the form is wrong or the rule or a setting is unknown */
+/**
+ * Takes a specification apart; `recommended` is {@link recommendedSelector}.
+ * @throws BOQ_USAGE where the form is wrong or the rule or a setting is unknown
+ */
 export function parseSelectorSpec(text: string): SelectorSpec {
-  return parseSpec('selector', rules, text);
+  return parseSpec('selector', rules, text.trim() === 'recommended' ? recommendedSelector : text);
 }
 
 /**

@@ -13,6 +13,7 @@
 import { mkdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import type { Price } from '../../agent/budget.js';
+import { methodWithMargin, parseMethodSpec } from '../../agent/methods/registry.js';
 import { BoqError } from '../../core/errors.js';
 import { acquireLock } from '../../core/lock.js';
 import { writeFault } from '../../store/publish.js';
@@ -318,5 +319,5 @@ function title(generation: number): string {
 function withMargin(run: LoopRun, margin: number | null): LoopRun {
   return margin === null
     ? run
-    : { ...run, selector: run.selector.replace(/\bmargin=auto\b/, `margin=${margin}`) };
+    : { ...run, selector: methodWithMargin(parseMethodSpec(run.selector), margin).name };
 }

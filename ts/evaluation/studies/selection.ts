@@ -2,15 +2,12 @@
  * Selection beyond argmax, after the loop. One confirmation, declared here before its test seeds were played; the
  * other studies explore, on validation seeds, and stand for nothing by themselves.
  */
-import type { NativeTrainConfig } from '../../native/surface.js';
 import type { Comparison, Experiment, Variant } from '../experiment.js';
 import type { PolicyChoice } from '../stage.js';
+import { halfWidth } from './half-width.js';
 
 /** What is to be recommended; its margin is chosen on validation seeds. */
 const recommended = 'best-of-q@margin=auto&rescue=0.1';
-
-/** Half the default's width: these embeddings are narrow, and training takes a third of the time. */
-const halfWidth: NativeTrainConfig = { projection: 512, hidden: [512, 512, 256, 128, 64] };
 
 const monteCarlo: Variant = {
   name: 'monte-carlo',
