@@ -60,6 +60,41 @@ describe('selector summaries', () => {
     expect(summary.standardErrorRuns).to.be.closeTo(0.25, 1e-12);
   });
 
+  it('tells how much of the variance lies between repeats of one instance', () => {
+    const spread = (outcomes: number[][]): number | null => {
+      const all = outcomes.flatMap((own, seed) =>
+        own.map((success, repeat) => ({ ...rows('random', [success])[0]!, seed, repeat })),
+      );
+      return summarizeSelectors(all, { estimand: 'unseen-seeds' }).random!.repeatSpread;
+    };
+    expect(
+      spread([
+        [1, 1],
+        [0, 0],
+      ]),
+    ).to.equal(0);
+    // Each instance's own variance is 0.5 of two repeats, the whole has 0.25.
+    expect(
+      spread([
+        [1, 0],
+        [0, 1],
+      ]),
+    ).to.equal(2);
+    expect(
+      spread([
+        [1, 1],
+        [0, 1],
+      ]),
+    ).to.be.closeTo(0.25 / 0.1875, 1e-12);
+    expect(spread([[1], [0]])).to.equal(null);
+    expect(
+      spread([
+        [1, 1],
+        [1, 1],
+      ]),
+    ).to.equal(null);
+  });
+
   it('pairs one baseline run with every training, and leaves unmatched episodes out', () => {
     const second = rows('best-of-q', [1, 0, 0, 0, 1], { training: 'm1' });
     const pairs = pairedDifferences([...best, ...second], prompting);

@@ -44,6 +44,11 @@ export interface SelectorSummary {
   standardErrorEpisodes: number | null;
   /** Over runs: one run is one repeat of one training; null below two runs. */
   standardErrorRuns: number | null;
+  /**
+   * Share of the outcomes' variance that lies between repeats of one instance: 0 where every task and seed always ends
+   * alike, 1 where each repeat might be any episode. null without repeats, or where all episodes end alike.
+   */
+  repeatSpread: number | null;
   /** null where nothing succeeded. */
   meanStepsOnSuccess: number | null;
   /** Success rate minus the baseline's on the same episodes; null for the baseline itself. */
@@ -141,6 +146,7 @@ function describeRates(
   | 'fullScoreRate'
   | 'standardErrorEpisodes'
   | 'standardErrorRuns'
+  | 'repeatSpread'
   | 'meanStepsOnSuccess'
   | 'costs'
 > {
@@ -156,9 +162,22 @@ function describeRates(
     fullScoreRate: scored ? average(rows.map((row) => Number(row.rawReward === 1))) : null,
     standardErrorEpisodes: rate.standardError,
     standardErrorRuns: meanWithError(Array.from(runs, successRate)).standardError,
+    repeatSpread: repeatSpread(rows),
     meanStepsOnSuccess: succeeded.length > 0 ? average(succeeded.map((row) => row.steps)) : null,
     costs: meanCosts(rows),
   };
+}
+
+function repeatSpread(rows: readonly EvaluationRow[]): number | null {
+  const instances = groupBy(rows, ({ training, task, seed }) => JSON.stringify([training, task, seed]));
+  const repeated = [...instances.values()].filter((instance) => instance.length > 1);
+  const rate = successRate(repeated.flat());
+  if (repeated.length === 0 || rate === 0 || rate === 1) return null;
+  const within = repeated.map((instance) => {
+    const own = successRate(instance);
+    return (own * (1 - own) * instance.length) / (instance.length - 1);
+  });
+  return average(within) / (rate * (1 - rate));
 }
 
 function meanCosts(rows: readonly EvaluationRow[]): EpisodeCosts | null {

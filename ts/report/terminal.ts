@@ -10,6 +10,7 @@ export function comparisonTable(evaluation: Evaluation, options: { color: boolea
   const { tasks, seeds, entries, baseline } = evaluation;
   const clustered = evaluation.estimand === 'unseen-tasks';
   const title = clustered ? `${tasks.length} unseen tasks` : `Unseen seeds of ${tasks.length} training tasks`;
+  const spreads = entries.some(({ summary }) => summary.repeatSpread !== null);
   const table = new Table({
     head: [
       'selector',
@@ -20,8 +21,9 @@ export function comparisonTable(evaluation: Evaluation, options: { color: boolea
       'difference',
       clustered ? '95 % (other tasks)' : '95 % (other seeds)',
       clustered ? '95 % (other seeds)' : '95 % (other tasks)',
+      ...(spreads ? ['spread over repeats'] : []),
     ],
-    colAligns: ['left', 'right', 'right', 'right', 'right', 'right', 'right', 'right'],
+    colAligns: ['left', ...Array<'right'>(8).fill('right')],
     style: options.color ? { head: ['bold'], border: ['grey'] } : { head: [], border: [] },
   });
   for (const { label, role, summary } of entries) {
@@ -35,6 +37,7 @@ export function comparisonTable(evaluation: Evaluation, options: { color: boolea
       points(summary.difference),
       interval(summary.interval),
       interval(other ?? null),
+      ...(spreads ? [summary.repeatSpread?.toFixed(2) ?? ''] : []),
     ]);
   }
   return [
