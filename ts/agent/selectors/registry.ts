@@ -41,7 +41,7 @@ const rules: Entries<Selector> = {
 };
 
 /** What `recommended` stands for: the rule that the confirmation supports (docs/benchmarks/selection.md). */
-export const recommendedSelector = 'best-of-q@margin=auto&rescue=0.1';
+export const recommendedSelector = 'best-of-q@margin=auto';
 
 /** Names that createSelector knows. */
 export const selectorNames: readonly string[] = Object.keys(rules);

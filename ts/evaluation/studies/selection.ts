@@ -7,7 +7,7 @@ import type { PolicyChoice } from '../stage.js';
 import { halfWidth } from './half-width.js';
 
 /** What is to be recommended; its margin is chosen on validation seeds. */
-const recommended = 'best-of-q@margin=auto&rescue=0.1';
+const recommended = 'best-of-q@margin=auto';
 
 const monteCarlo: Variant = {
   name: 'monte-carlo',
@@ -65,7 +65,7 @@ function confirmationOf(policy: PolicyChoice): Experiment {
     ...policy,
     training: loops,
     questions,
-    selectors: ['prompting', 'best-of-q', 'best-of-q@margin=auto', recommended],
+    selectors: ['prompting', 'best-of-q', recommended],
     variants: [monteCarlo],
     references: [
       { policy: 'page', refit: 'filtered' },
@@ -107,7 +107,7 @@ function exploration(changes: Partial<Experiment>): Experiment {
     policy: 'page',
     training: firstLoop,
     questions: explored,
-    selectors: ['prompting', 'best-of-q', 'best-of-q@margin=auto'],
+    selectors: ['prompting', 'best-of-q', recommended],
     ...changes,
     controls: { shuffled: [], constant: [] },
     references: changes.references ?? [],
@@ -120,6 +120,7 @@ export const rules = exploration({
     'prompting',
     recommended,
     'best-of-q@margin=auto+calibrated',
+    'best-of-q@margin=auto&rescue=0.1',
     ...['no-placeholders', 'union', 'page-derived', 'ask-again', 'backtrack'].map(
       (rule) => `best-of-q@margin=0.3+${rule}`,
     ),
