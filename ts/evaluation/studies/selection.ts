@@ -46,8 +46,8 @@ const loops: Experiment['training'] = {
 };
 
 const questions: Experiment['questions'] = [
-  { part: 'seeds', tasks: ['@loop-train'], seeds: { from: 22_000, to: 22_007 } },
-  { part: 'tasks', tasks: ['@loop-unseen'], seeds: { from: 22_000, to: 22_007 } },
+  { part: 'seeds', tasks: ['@loop-train'], seeds: { from: 22_000, to: 22_005 } },
+  { part: 'tasks', tasks: ['@loop-unseen'], seeds: { from: 22_000, to: 22_005 } },
 ];
 
 /** The comparisons that are tested, and no others. */
