@@ -28,7 +28,7 @@ export interface TabLimits {
 
 /** The document went away while it was asked: a navigation is on its way. */
 function isContextLost(error: unknown): boolean {
-  return /context was destroyed|Cannot find context|navigated or closed|Cannot find default execution context|Inspected target|uniqueContextId not found/i.test(
+  return /context was destroyed|Cannot find context|navigated or closed|Cannot find default execution context|Inspected target|uniqueContextId not found|Not attached to an active page/i.test(
     String((error as Error)?.message),
   );
 }
@@ -111,10 +111,15 @@ export class Tab {
   }
 
   /** Calls a function of the page script in the main frame; waits out navigations that take the document away. */
-  async ask<T>(method: string, ...parameters: unknown[]): Promise<T> {
+  ask<T>(method: string, ...parameters: unknown[]): Promise<T> {
+    return this.#throughNavigations(() => this.evaluate<T>(pageCall(method, ...parameters)));
+  }
+
+  /** Begins again where a navigation takes the document away in between. */
+  async #throughNavigations<T>(request: () => Promise<T>): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {
-        return await this.evaluate<T>(pageCall(method, ...parameters));
+        return await request();
       } catch (error) {
         if (attempt >= 3 || !isContextLost(error)) throw error;
         await this.#loading.ended(this.#limits.loadMs);
@@ -155,7 +160,7 @@ export class Tab {
   }
 
   screenshot(settings: ScreenshotSettings): Promise<Screenshot> {
-    return takePicture(this.#channel, settings);
+    return this.#throughNavigations(() => takePicture(this.#channel, settings));
   }
 
   /** Waits until the consequences of what was done are there, within the limits. Never throws for page behaviour. */
