@@ -66,7 +66,7 @@ export function main(argv: readonly string[]): Promise<number> {
         .option(
           '--selector <name>',
           'how one is chosen, e.g. prompting, or best-of-q for the plain rule; auto: the margin kept with the model',
-          'best-of-q@margin=auto',
+          'recommended',
         )
         .option('--model <folder>', 'trained model (default: the newest below models/)')
         .option('--embedder <checkpoint>', 'what the model was embedded with (default: the built-in one)')
