@@ -50,6 +50,7 @@ const std::vector<Field>& fields() {
       {"useState", &C::use_state},
       {"useAction", &C::use_action},
       {"useTask", &C::use_task},
+      {"useMatch", &C::use_match},
       {"learningRate", &C::learning_rate, 0, 1},
       {"schedule", &C::schedule, 0, 0, {"cosine", "constant"}},
       {"optimizer", &C::optimizer, 0, 0, {"adam", "adamw"}},
@@ -144,6 +145,7 @@ void check_consistent(const IqlConfig& c) {
   if (!c.use_action) {
     if (c.conservative > 0) reject("conservative compares actions, but useAction is off");
     if (c.ranking > 0) reject("ranking compares actions, but useAction is off");
+    if (c.use_match) reject("useMatch joins the action with the task, but useAction is off");
   }
   if (c.head_share < 1 && c.heads == 1)
     reject("headShare below 1 leaves data unused with a single head; set heads to 2 or more");

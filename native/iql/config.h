@@ -74,6 +74,9 @@ struct IqlConfig {
   bool use_state = true;
   bool use_action = true;
   bool use_task = true;
+  /// Q also sees the product of action and task, dimension by dimension: what of the task the action is
+  /// about. Not in the paper.
+  bool use_match = false;
 
   // The optimizer.
   /// Of both networks, at the start. Paper B.1: 3e-4.

@@ -89,6 +89,7 @@ Baselines measure_baselines(const Transitions& data, const Split& split, const S
   small.use_state = config.use_state;
   small.use_action = config.use_action;
   small.use_task = config.use_task;
+  small.use_match = config.use_match;
   small.precision = config.precision;
   small.learning_rate = 1e-3;
   small.steps = with_regressor ? std::min<int64_t>(config.steps, 1000) : 0;

@@ -17,6 +17,7 @@ std::vector<std::string> streams_of(const IqlConfig& config, bool with_action) {
   if (config.use_state) streams.push_back("state");
   if (with_action && config.use_action) streams.push_back("action");
   if (config.use_task) streams.push_back("task");
+  if (with_action && config.use_match) streams.push_back("match");
   return streams;
 }
 
@@ -54,7 +55,10 @@ std::vector<at::Tensor> select_inputs(const NetworkShape& shape, const at::Tenso
                                       const at::Tensor& action, const at::Tensor& task) {
   std::vector<at::Tensor> inputs;
   for (const auto& stream : shape.streams)
-    inputs.push_back(stream == "state" ? state : stream == "action" ? action : task);
+    inputs.push_back(stream == "state"    ? state
+                     : stream == "action" ? action
+                     : stream == "task"   ? task
+                                          : action * task);
   return inputs;
 }
 

@@ -52,7 +52,8 @@ struct StepReport {
   double learning_rate = 0;
 };
 
-/// Which inputs a network takes of the three streams, in this order.
+/// The inputs that a network takes, in its order: some of the three streams, and the match of action and
+/// task, which is their product, dimension by dimension. All have equal numbers of rows.
 std::vector<at::Tensor> select_inputs(const NetworkShape& shape, const at::Tensor& state,
                                       const at::Tensor& action, const at::Tensor& task);
 

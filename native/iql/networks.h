@@ -16,7 +16,7 @@
 namespace boq::iql {
 
 struct NetworkShape {
-  std::vector<std::string> streams;  ///< of the inputs, in order: state, action, task
+  std::vector<std::string> streams;  ///< of the inputs, in order: state, action, task, match
   int64_t width = 0;                 ///< E of every stream
   int64_t projection = 1024;
   std::vector<int64_t> hidden;

@@ -51,6 +51,7 @@ TEST_CASE("IQL config: mistakes are named") {
   expect({{"hidden", Json::array()}}, "hidden");
   expect({{"useState", false}, {"useTask", false}}, "V");
   expect({{"useAction", false}, {"ranking", 1}}, "useAction");
+  expect({{"useAction", false}, {"useMatch", true}}, "useAction");
   expect({{"headShare", 0.5}}, "heads");
   expect(Json::array(), "object");
 }

@@ -37,6 +37,7 @@ describe('iterate', () => {
     ...['--benchmark', 'miniwob', '--tasks', 'click-option,click-tab-2', '--seeds', '0-1', '--repeats', '2'],
     ...['--explore-runs', '1', '--cycles', '1', '--cycle-runs', '1', '--selector', 'best-of-q@margin=auto'],
     ...['--validation-seeds', '10000', '--workers', '2', '--out', out],
+    ...['--cache', join(root, 'cache')],
     ...smallNets.flatMap((setting) => ['--train', setting]),
     ...more,
   ];
@@ -69,6 +70,9 @@ describe('iterate', () => {
     expect(events.filter(({ event }) => event === 'sitting')).to.have.length(6);
     expect(events.filter(({ event }) => event === 'collected')).to.have.length(2);
     expect(events.filter(({ event }) => event === 'trained')).to.have.length(2);
+    const [, embedded, cached] =
+      [...stderr.matchAll(/g1-1, (\d+) rows embedded, (\d+) cached/g)].at(-1) ?? [];
+    expect(Number(cached), 'what was embedded while choosing').to.be.above(5 * Number(embedded));
   });
 
   it('exploits with the model that it trained, at the margin that validation chose', async () => {

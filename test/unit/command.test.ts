@@ -6,6 +6,7 @@ import {
   exitCodeOf,
   integerOption,
   listOption,
+  listsOption,
   numberOption,
   rangeOption,
   runCommand,
@@ -77,6 +78,7 @@ describe('commands', () => {
     expect(rangeOption('7')).to.deep.equal({ from: 7, to: 7 });
     expect(numberOption(0, 1)('0.5')).to.equal(0.5);
     expect(listOption('a, b,')).to.deep.equal(['a', 'b']);
+    expect(listsOption('b,c', listsOption('a'))).to.deep.equal(['a', 'b', 'c']);
     for (const parse of [
       () => rangeOption('9-3'),
       () => rangeOption('a-b'),

@@ -137,3 +137,8 @@ export function listOption(text: string): string[] {
   if (words.length === 0) throw new InvalidArgumentError('Expected a comma-separated list.');
   return words;
 }
+
+/** Option parser of a variadic option: comma-separated words, those of a pattern that the shell spread out, or both. */
+export function listsOption(text: string, before: readonly string[] = []): string[] {
+  return [...before, ...listOption(text)];
+}

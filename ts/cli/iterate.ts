@@ -14,11 +14,12 @@ import { curveTable } from '../report/terminal.js';
 import { writeReport } from '../report/write.js';
 import { findCheckpoint } from './checkpoint.js';
 import { integerOption, listOption, numberOption, rangeOption, runCommand } from './command.js';
+import { addCacheOptions, type CacheFlags, openCache } from './embedding-cache.js';
 import { benchmarkOption, reportFaults } from './episode-options.js';
 import { stageBars } from './progress.js';
 import { addVlmOptions, pricesOf, type VlmFlags, vlmChoice } from './vlm-options.js';
 
-interface IterateFlags extends VlmFlags {
+interface IterateFlags extends VlmFlags, CacheFlags {
   benchmark: string;
   tasks: string[];
   seeds: SeedRange;
@@ -57,7 +58,7 @@ export function main(argv: readonly string[]): Promise<number> {
       'by training on everything. Run again with the same options, it goes on where it stopped. The defaults are the ' +
       "paper's: five exploring runs, four cycles of two.",
     (command, context) => {
-      addVlmOptions(command)
+      addCacheOptions(addVlmOptions(command))
         .requiredOption(...benchmarkOption)
         .requiredOption('--tasks <names>', 'task names and @sets, separated by commas', listOption)
         .requiredOption(
@@ -164,7 +165,11 @@ export function main(argv: readonly string[]): Promise<number> {
           };
           try {
             const embedder = await findCheckpoint(flags.embedder);
-            await using stages = new RealStages(plan, { embedder, device, workers, vlm, prices, signal });
+            await using cache = await openCache(flags);
+            await using stages = new RealStages(plan, {
+              ...{ embedder, device, workers, vlm, prices, signal },
+              ...(cache === null ? {} : { cache }),
+            });
             const result = await runLoop(
               {
                 ...{ plan, out, signal, budget, prices },

@@ -9,7 +9,7 @@ import { type OfflineReport, offlineTable } from '../learning/offline.js';
 import { describePlan, train } from '../learning/train.js';
 import { newestEmbeddedRun } from '../learning/training-data.js';
 import type { NativeTrainSweep } from '../native/surface.js';
-import { type CommandContext, runCommand } from './command.js';
+import { type CommandContext, listsOption, runCommand } from './command.js';
 import { demonstrationRun } from './demonstration.js';
 import { startProgress } from './progress.js';
 
@@ -41,7 +41,11 @@ export function main(argv: readonly string[]): Promise<number> {
     'Trains Q and V by Implicit Q-Learning on embedded runs.',
     (command, { print, say, signal }) => {
       command
-        .option('--data <runs...>', 'run or embedding folders (default: the run embedded last)')
+        .option(
+          '--data <runs...>',
+          'run or embedding folders, separated by commas or spaces (default: the run embedded last)',
+          listsOption,
+        )
         .option('--out <folder>', 'model folder (default: models/ and the time)')
         .addOption(
           new Option('--preset <name>', 'settings to start from; paper: to the letter')

@@ -17,7 +17,7 @@ import { keyName } from '../store/keys.js';
 import { writeFault } from '../store/publish.js';
 import { FolderRun } from '../store/run.js';
 import type { StepRecord, Usage } from '../store/types.js';
-import { keptMargin } from './margin.js';
+import { keptMargin, methodAsPath } from './margin.js';
 import type { OpenModel } from './models.js';
 import { type EvaluatedEntry, type ResultRow, type Results, resultsCsv } from './results.js';
 import { type EpisodeSource, type PlanFault, type PlannedEpisode, runPlan } from './runner.js';
@@ -189,7 +189,8 @@ class Evaluation {
     spec: MethodSpec,
   ): Promise<number> {
     const { marginsOf } = model;
-    const kept = marginsOf === undefined ? null : await keptMargin(marginsOf, methodWithMargin(spec, 0).name);
+    const plain = methodWithMargin(spec, 0).name;
+    const kept = marginsOf === undefined ? null : await keptMargin(marginsOf, plain);
     if (kept !== null) return kept;
     const { signal, onProgress } = this.#options;
     return validateMargin({
@@ -198,7 +199,7 @@ class Evaluation {
       spec,
       model,
       source,
-      folder: join(run.folder, 'validation', model.id),
+      folder: join(run.folder, 'validation', model.id, methodAsPath(plain)),
       ...(signal ? { signal } : {}),
       ...(onProgress ? { onProgress } : {}),
     });

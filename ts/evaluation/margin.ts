@@ -140,9 +140,14 @@ export interface MarginConditions {
 
 const plainMethod = 'best-of-q';
 
+/** A method's name as part of a file's or folder's. */
+export function methodAsPath(method: string): string {
+  return method.replace(/[^a-z0-9.=-]+/gi, '_');
+}
+
 /** Each method of a model has a margin of its own; that of plain best-of-q is margin.json. */
 function fileName(method: string): string {
-  return method === plainMethod ? 'margin.json' : `margin-${method.replace(/[^a-z0-9.=-]+/gi, '_')}.json`;
+  return method === plainMethod ? 'margin.json' : `margin-${methodAsPath(method)}.json`;
 }
 
 /** The margin chosen under exactly these conditions; null where there is none. */

@@ -81,6 +81,7 @@ export const hyperParameters: readonly HyperParameter[] = [
   { name: 'useState', kind: 'boolean', help: 'let the networks see the state' },
   { name: 'useAction', kind: 'boolean', help: 'let Q see the action' },
   { name: 'useTask', kind: 'boolean', help: 'let the networks see the task' },
+  { name: 'useMatch', kind: 'boolean', help: 'let Q also see the product of action and task' },
   { name: 'learningRate', kind: 'number', low: 0, high: 1, help: 'of both networks, at the start' },
   { name: 'schedule', kind: ['cosine', 'constant'], help: 'of the learning rate over the run' },
   { name: 'optimizer', kind: ['adam', 'adamw'], help: 'adam: weight decay as L2 in the gradient' },

@@ -5,6 +5,7 @@ import type { Price } from '../../agent/budget.js';
 import { isMarginOpen, methodWithMargin, parseMethodSpec } from '../../agent/methods/registry.js';
 import type { VlmChoice } from '../../agent/policy/registry.js';
 import { BoqError, isBoqError } from '../../core/errors.js';
+import type { ContentCache } from '../../learning/content-cache.js';
 import { embedRun } from '../../learning/embed-run.js';
 import { Embedder } from '../../learning/embedder.js';
 import { hashFile } from '../../learning/profile.js';
@@ -29,6 +30,11 @@ export interface RealStagesOptions {
   /** Episodes at a time. */
   workers?: number;
   device?: string;
+  /**
+   * What runs embed while they choose, the embed stage after them finds here, and the next validation too; stays the
+   * caller's to close.
+   */
+  cache?: ContentCache;
   /** Where the models are, for policies and localizers that ask one. */
   vlm?: VlmChoice;
   /** Prices beside the usual ones, by model. */
@@ -68,16 +74,16 @@ export class RealStages implements LoopStages, AsyncDisposable {
 
   async embed(runs: readonly string[], tell: Tell): Promise<void> {
     await this.#close();
-    const { embedder: path, device, signal } = this.#options;
-    await using embedder = await Embedder.load({ path, ...(device === undefined ? {} : { device }) });
+    const { embedder: path, signal } = this.#options;
+    await using embedder = await Embedder.load({ path, ...this.#embedding });
     for (const run of runs) {
       await embedRun(await openRunSource(run), embedder, {
         ...(signal ? { signal } : {}),
-        onProgress: ({ steps, totalSteps, embeddedPerSecond }) =>
+        onProgress: ({ steps, totalSteps, embedded, cached }) =>
           tell({
             done: steps,
             total: totalSteps,
-            note: `${basename(run)}, ${Math.round(embeddedPerSecond)} rows/s`,
+            note: `${basename(run)}, ${embedded} rows embedded, ${cached} cached`,
           }),
       });
     }
@@ -204,8 +210,8 @@ export class RealStages implements LoopStages, AsyncDisposable {
   async #model(path: string): Promise<{ model: OpenModel }> {
     if (this.#open?.path === path) return this.#open;
     await this.#close();
-    const { embedder, device } = this.#options;
-    const set = new ModelSet({ embedder, ...(device === undefined ? {} : { device }) });
+    const { embedder } = this.#options;
+    const set = new ModelSet({ embedder, ...this.#embedding });
     try {
       this.#open = { path, set, model: await set.open(path) };
       return this.#open;
@@ -213,6 +219,11 @@ export class RealStages implements LoopStages, AsyncDisposable {
       await set.dispose();
       throw error;
     }
+  }
+
+  get #embedding(): Pick<RealStagesOptions, 'device' | 'cache'> {
+    const { device, cache } = this.#options;
+    return { ...(device === undefined ? {} : { device }), ...(cache === undefined ? {} : { cache }) };
   }
 
   #cost(run: string): Promise<number> {
