@@ -52,12 +52,14 @@ NetworkShape v_shape(const IqlConfig& config, int64_t width) {
 }
 
 std::vector<at::Tensor> select_inputs(const NetworkShape& shape, const at::Tensor& state,
-                                      const at::Tensor& action, const at::Tensor& task) {
+                                      const at::Tensor& action, const at::Tensor& task,
+                                      const at::Tensor& owner) {
   std::vector<at::Tensor> inputs;
   for (const auto& stream : shape.streams)
     inputs.push_back(stream == "state"    ? state
                      : stream == "action" ? action
                      : stream == "task"   ? task
+                     : owner.defined()    ? action * task.index_select(0, owner)
                                           : action * task);
   return inputs;
 }

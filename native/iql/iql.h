@@ -53,9 +53,11 @@ struct StepReport {
 };
 
 /// The inputs that a network takes, in its order: some of the three streams, and the match of action and
-/// task, which is their product, dimension by dimension. All have equal numbers of rows.
+/// task, which is their product, dimension by dimension. `owner`, int64, names each action's row of state and
+/// task; without it all have equal numbers of rows.
 std::vector<at::Tensor> select_inputs(const NetworkShape& shape, const at::Tensor& state,
-                                      const at::Tensor& action, const at::Tensor& task);
+                                      const at::Tensor& action, const at::Tensor& task,
+                                      const at::Tensor& owner = {});
 
 NetworkShape q_shape(const IqlConfig& config, int64_t width);
 NetworkShape v_shape(const IqlConfig& config, int64_t width);

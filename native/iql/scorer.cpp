@@ -77,17 +77,10 @@ at::Tensor Scorer::Model::q_of(const at::Tensor& state, const at::Tensor& action
   const std::vector<int64_t> shared(owners, owners + owner.numel());
   std::vector<int64_t> own(shared.size());
   std::iota(own.begin(), own.end(), 0);
-  std::vector<at::Tensor> inputs;
   std::vector<std::vector<int64_t>> rows;
-  for (const std::string& stream : shape.streams) {
-    const bool of_state = stream == "state" || stream == "task";
-    inputs.push_back(stream == "state"    ? state
-                     : stream == "action" ? action
-                     : stream == "task"   ? task
-                                          : action * task.index_select(0, owner));
-    rows.push_back(of_state ? shared : own);
-  }
-  return values_of(config, packed_q.forward(inputs, rows));
+  for (const std::string& stream : shape.streams)
+    rows.push_back(stream == "state" || stream == "task" ? shared : own);
+  return values_of(config, packed_q.forward(select_inputs(shape, state, action, task, owner), rows));
 }
 
 at::Tensor Scorer::Model::v_of(const at::Tensor& state, const at::Tensor& task) const {

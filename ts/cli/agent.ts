@@ -65,7 +65,7 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--n <count>', 'candidates a step', integerOption(1), 3)
         .option(
           '--selector <name>',
-          'how one is chosen, e.g. prompting, or best-of-q for the plain rule; auto: the margin kept with the model',
+          'how one is chosen: recommended takes the margin kept with the model, best-of-q is the plain rule, prompting the first',
           'recommended',
         )
         .option('--model <folder>', 'trained model (default: the newest below models/)')
