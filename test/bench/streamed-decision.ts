@@ -3,13 +3,19 @@
  * embedded while the model thinks, each candidate while the next is written. Beside it the same with everything
  * embedded only once all candidates are there.
  *
- * node --import tsx test/bench/streamed-decision.ts MODEL [STEPS] [CHECKPOINT]
+ * node --import tsx test/bench/streamed-decision.ts MODEL|random [STEPS] [CHECKPOINT]
+ *
+ * `random` stands for a Q-function of the checkpoint's width that was trained on nothing: as quick as one that was.
  */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import sharp from 'sharp';
 import { runEpisode } from '../../ts/agent/loop.js';
 import {
   type Critic,
   createSelector,
+  Embedder,
   type EpisodeEvent,
   ModelSet,
   type Observation,
@@ -20,6 +26,8 @@ import {
 } from '../../ts/index.js';
 import type { Candidate } from '../../ts/store/types.js';
 import { EndpointServer } from '../support/endpoint-server.js';
+import { FakeEmbedder } from '../support/fake-run.js';
+import { embeddedRun, trainedModel } from '../support/trained.js';
 
 const [model, steps = '20', embedder = 'models/tiny'] = process.argv.slice(2);
 if (model === undefined) throw new Error('usage: streamed-decision.ts MODEL [STEPS] [CHECKPOINT]');
@@ -127,8 +135,20 @@ function row(name: string, waits: readonly number[]): string {
   return `| ${name} | ${sorted.length} | ${at(0.5)} | ${at(0.9)} | ${at(1)} |`;
 }
 
+/** A model folder of the default's shape for this checkpoint, after one step on vectors that mean nothing. */
+async function randomModel(folder: string): Promise<string> {
+  await using loaded = await Embedder.load({ path: embedder });
+  const data = await embeddedRun(folder, new FakeEmbedder(loaded));
+  return trainedModel(data, join(folder, 'model'), {
+    steps: 1,
+    projection: 1024,
+    hidden: [1024, 1024, 512, 256, 128, 64],
+  });
+}
+
+const folder = await mkdtemp(join(tmpdir(), 'boq-streamed-'));
 const models = new ModelSet({ embedder });
-const { critic } = await models.open(model);
+const { critic } = await models.open(model === 'random' ? await randomModel(folder) : model);
 const overlapped = await play(critic, 0);
 const kept = await play(afterwards(critic), 1000);
 process.stdout.write(
@@ -141,3 +161,4 @@ process.stdout.write(
   ].join('\n'),
 );
 await models.dispose();
+await rm(folder, { recursive: true });

@@ -48,8 +48,9 @@ describe('exploring', () => {
     const { folder } = await embedRun(await openRunSource(at('tree')), embedder);
     const { forks, actions } = await writeLabelFolder(folder, at('labels'), { backup: 'max', gamma: 0.99 });
     expect(forks).to.be.at.least(4);
-    const { summary, model } = await train({
-      data: [folder, at('labels')],
+    const { plan, summary, model } = await train({
+      data: [folder],
+      backup: 'max',
       out: at('model'),
       device: 'cpu',
       config: {
@@ -62,6 +63,7 @@ describe('exploring', () => {
       },
     });
     expect(summary.steps).to.equal(20);
+    expect(plan.backedUp).to.equal(actions);
     expect(model.data.map(({ transitions }) => transitions)[1]).to.equal(actions);
   });
 

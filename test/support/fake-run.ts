@@ -5,16 +5,16 @@
 import { createHash } from 'node:crypto';
 import type { RunEmbedder } from '../../ts/learning/embed-run.js';
 import { type EmbedRequest, type EmbedResult, noReuse, requestKey } from '../../ts/learning/embedder.js';
+import type { EmbedderProfile } from '../../ts/learning/profile.js';
 import type { RunSource } from '../../ts/learning/run-source.js';
 import type { Candidate, EpisodeRecord, Outcome, StepRecord } from '../../ts/store/types.js';
 
 export const fakeWidth = 8;
 
-export class FakeEmbedder implements RunEmbedder {
-  readonly width = fakeWidth;
-  readonly fingerprint = 'fake0000fake0000';
-  readonly path = 'models/fake';
-  readonly profile = {
+const fake = {
+  width: fakeWidth,
+  fingerprint: 'fake0000fake0000',
+  profile: {
     model: 'fake',
     template: 'boq-1',
     actionView: 'whole',
@@ -25,24 +25,39 @@ export class FakeEmbedder implements RunEmbedder {
     maxPixels: 1,
     imageProcessor: 'torchvision',
     dtype: 'float32',
-  } as const;
+  },
+} as const;
+
+export class FakeEmbedder implements RunEmbedder {
+  readonly width: number;
+  readonly fingerprint: string;
+  readonly path = 'models/fake';
+  readonly profile: EmbedderProfile;
   /** Items of each native call. */
   readonly calls: number[] = [];
   /** Called before each native call ends. */
   onCall: (calls: number) => void | Promise<void> = () => undefined;
 
+  /** @param like what the vectors pass for */
+  constructor(like: Pick<RunEmbedder, 'width' | 'fingerprint' | 'profile'> = fake) {
+    this.width = like.width;
+    this.fingerprint = like.fingerprint;
+    this.profile = like.profile;
+  }
+
   async embed(requests: readonly EmbedRequest[]): Promise<EmbedResult> {
     this.calls.push(requests.length);
     await this.onCall(this.calls.length);
-    const vectors = new Float32Array(requests.length * fakeWidth);
+    const { width } = this;
+    const vectors = new Float32Array(requests.length * width);
     requests.forEach((request, row) => {
       const bytes = requestKey(request);
       vectors.set(
-        Array.from({ length: fakeWidth }, (_, i) => (bytes[i] as number) / 256),
-        row * fakeWidth,
+        Array.from({ length: width }, (_, i) => (bytes[i % bytes.length] as number) / 256),
+        row * width,
       );
     });
-    const tokens = new Int32Array(requests.length).fill(fakeWidth);
+    const tokens = new Int32Array(requests.length).fill(width);
     return { vectors, tokens, computedTokens: tokens, cached: 0, largestImage: 1, reuse: noReuse() };
   }
 }

@@ -111,6 +111,14 @@ describe('progress outside a terminal', () => {
     expect(lines[5]).to.equal('embed: 50/100 (50 %) 50 ok');
   });
 
+  it('tells a count that begins anew, as that of the next run', () => {
+    const { stream, text } = collector();
+    const progress = startProgress('embed', 1, { stream });
+    for (const done of [0, 1, 0, 1]) progress.update(done);
+    progress.stop();
+    expect(text().trimEnd().split('\n')).to.have.length(4);
+  });
+
   it('tells where an early end left off, and nothing when quiet', () => {
     const { stream, text } = collector();
     const progress = startProgress('embed', 10, { stream });

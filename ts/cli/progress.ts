@@ -51,7 +51,7 @@ function terminalBar(label: string, total: number, stream: NodeJS.WriteStream): 
   };
 }
 
-/** A line at every tenth of the work, so that a log stays short. */
+/** A line at every tenth of the work, so that a log stays short; a count that begins anew is told anew. */
 function plainLines(label: string, total: number, stream: NodeJS.WriteStream): Progress {
   let current = total;
   let told = -1;
@@ -64,7 +64,7 @@ function plainLines(label: string, total: number, stream: NodeJS.WriteStream): P
     update(done, note) {
       last = { done, note: note ?? last.note };
       const tenth = current > 0 ? Math.floor((10 * done) / current) : 0;
-      if (tenth > told) {
+      if (tenth !== told) {
         told = tenth;
         tell();
       }

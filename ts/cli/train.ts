@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import Table from 'cli-table3';
 import { Option } from 'commander';
 import { BoqError } from '../core/errors.js';
+import { type Backup, backups } from '../learning/backup.js';
 import { hyperParameters, type Preset, parseHyperParameter, presets } from '../learning/hyper-parameters.js';
 import { type OfflineReport, offlineTable } from '../learning/offline.js';
 import { describePlan, train } from '../learning/train.js';
@@ -22,6 +23,7 @@ interface TrainFlags {
   device: string;
   resume?: boolean;
   labels?: string;
+  backup?: Backup;
   startFrom?: string;
   seeds?: number;
   sweep?: NativeTrainSweep;
@@ -56,6 +58,12 @@ export function main(argv: readonly string[]): Promise<number> {
         .option('--resume', 'go on from the checkpoint in --out')
         .option('--start-from <model>', 'a model of the same networks whose weights training starts from')
         .option('--labels <file>', 'outcomes judged again, in place of the recorded ones')
+        .addOption(
+          new Option(
+            '--backup <kind>',
+            'learn besides from what was reached behind each action tried; for runs of explore.js',
+          ).choices(backups),
+        )
         .option('--seeds <n>', 'train as many models, with seeds one after the other', positiveInteger)
         .option(
           '--sweep <name=a,b,...>',
@@ -83,6 +91,7 @@ export function main(argv: readonly string[]): Promise<number> {
             device: flags.device,
             resume: flags.resume ?? false,
             ...(flags.labels !== undefined && { labels: flags.labels }),
+            ...(flags.backup !== undefined && { backup: flags.backup }),
             ...(flags.startFrom !== undefined && { startFrom: flags.startFrom }),
             ...(flags.seeds !== undefined && { seeds: flags.seeds }),
             ...(flags.sweep !== undefined && { sweep: flags.sweep }),

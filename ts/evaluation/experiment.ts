@@ -2,17 +2,21 @@
  * An experiment as a declaration: policy, trainings, validation, questions, controls. {@link runExperiment} carries it
  * out; the demo and the studies are such declarations.
  */
+import type { Backup } from '../learning/backup.js';
 import type { NativeTrainConfig } from '../native/surface.js';
+import type { LoopPlan } from './loop/plan.js';
 import type { RefitMethod } from './refit.js';
 import type { PolicyChoice, SeedRange } from './stage.js';
 import type { TreeShape } from './tree/branches.js';
 import type { ValidationOptions } from './validation.js';
 
-/** A training that differs in settings alone. */
+/** Another training on the same episodes. */
 export interface Variant {
   /** Goes into folders and labels. */
   name: string;
   config: NativeTrainConfig;
+  /** Learns from backed-up values as well, as `--backup` of train.js. */
+  backup?: Backup;
   selectors: readonly string[];
 }
 
@@ -47,7 +51,8 @@ export interface Experiment extends PolicyChoice {
     /** Collects by tree exploration instead of `selector` and `repeats`. */
     tree?: Partial<TreeShape>;
     /** Collects in a self-improving loop: `selector` explores, each run takes the draw's seeds and those that follow. */
-    loop?: { explore: { runs: number }; cycles: number; exploit: { runs: number; selector: string } };
+    loop?: { explore: { runs: number } } & Pick<LoopPlan, 'cycles' | 'exploit'> &
+      Partial<Pick<LoopPlan, 'n' | 'curriculum'>>;
     /** Hyper-parameters that differ from the default preset. */
     config?: NativeTrainConfig;
     /**

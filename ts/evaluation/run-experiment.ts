@@ -7,6 +7,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Proposer } from '../agent/types.js';
 import { BoqError } from '../core/errors.js';
+import type { Backup } from '../learning/backup.js';
 import { embedRun } from '../learning/embed-run.js';
 import { Embedder } from '../learning/embedder.js';
 import { openRunSource } from '../learning/run-source.js';
@@ -120,9 +121,9 @@ class Conductor {
         await this.#train(control, data, { seed, shuffleRewards: true });
       }
       const variants: string[] = [];
-      for (const { name, config } of this.#experiment.variants ?? []) {
+      for (const { name, config, backup } of this.#experiment.variants ?? []) {
         const folder = this.#path('models', `-${name}${suffix}`);
-        await this.#train(folder, data, { ...config, seed });
+        await this.#train(folder, data, { ...config, seed }, backup);
         variants.push(folder);
       }
       trainings.push({ runs: data, model: looped?.model ?? model, control, variants });
@@ -192,17 +193,17 @@ class Conductor {
     seeds: SeedRange,
   ): Promise<{ runs: string[]; model: string | null }> {
     const { training, benchmark, n, validation } = this.#experiment;
+    const { explore, ...exploiting } = loop;
     const { embedder, workers, device, signal, onProgress } = this.#options;
     const resolve = (tasks: readonly string[]): string[] => openBenchmark(benchmark).resolveTasks(tasks);
     const plan: LoopPlan = {
       ...paperLoop,
       ...this.#collector,
       ...{ benchmark, n: [n], seeds, seed },
+      ...exploiting,
       tasks: resolve(training.tasks),
       repeats: training.repeats,
-      explore: { runs: loop.explore.runs, selector: training.selector },
-      cycles: loop.cycles,
-      exploit: { ...loop.exploit },
+      explore: { runs: explore.runs, selector: training.selector },
       config: { ...training.config },
       validation: { tasks: resolve(validation.tasks), seeds: validation.seeds, repeats: 1 },
     };
@@ -265,7 +266,12 @@ class Conductor {
     });
   }
 
-  async #train(out: string, data: readonly string[], config: NativeTrainConfig): Promise<void> {
+  async #train(
+    out: string,
+    data: readonly string[],
+    config: NativeTrainConfig,
+    backup?: Backup,
+  ): Promise<void> {
     if (await trainedOn(out)) return;
     const { signal, device } = this.#options;
     const { summary } = await train({
@@ -273,6 +279,7 @@ class Conductor {
       out,
       config: { ...this.#experiment.training.config, ...config },
       resume: true,
+      ...(backup === undefined ? {} : { backup }),
       ...(device === undefined ? {} : { device }),
       ...(signal ? { signal } : {}),
       onProgress: ({ step, steps }) => this.#tell('train', out, step, steps, ''),

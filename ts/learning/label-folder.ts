@@ -3,7 +3,7 @@
  * transition for each action tried, whose reward is its label and which ends there. Q is then regressed on the label
  * itself, by any of its losses, and a training on both folders learns from both kinds of data.
  */
-import { copyFile, link, mkdir } from 'node:fs/promises';
+import { copyFile, link, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BoqError } from '../core/errors.js';
 import { bytesView, readSafetensors, type Tensor, writeSafetensors } from '../core/safetensors.js';
@@ -177,8 +177,7 @@ function tensorsOf(labelled: readonly LabelledAction[], index: Index): Tensor[] 
 
 /** The same file under another name; a copy where the two lie on different disks. */
 async function sameFile(from: string, to: string): Promise<void> {
-  await link(from, to).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EEXIST') return;
-    await copyFile(from, to);
-  });
+  // What an earlier call left may belong to embeddings that were written anew since.
+  await rm(to, { force: true });
+  await link(from, to).catch(() => copyFile(from, to));
 }

@@ -14,7 +14,9 @@ import type {
   NativeTrainSweep,
 } from '../native/surface.js';
 import { type TrainCallOptions, trainIql } from '../native/trainer.js';
+import type { Backup } from './backup.js';
 import { type Preset, trainConfig } from './hyper-parameters.js';
+import { type LabelSummary, writeLabelFolder } from './label-folder.js';
 import { Labels } from './labels.js';
 import { type ModelConfig, modelCard } from './model-card.js';
 import { type OfflineReport, readOfflineReport } from './offline.js';
@@ -36,6 +38,11 @@ export interface TrainOptions {
   device?: string;
   /** A file of outcomes judged again (docs/data-formats.md): training takes them in place of the recorded ones. */
   labels?: string;
+  /**
+   * Learns besides from one transition for each action tried, whose reward is the best, or the mean, of what was reached
+   * behind it in any episode, backed up with the training's own discount. For runs of tree exploration.
+   */
+  backup?: Backup;
   /** A model of the same networks and embeddings whose weights training starts from, in place of new ones. */
   startFrom?: string;
   /** Go on from the checkpoint in `out`, where an earlier call was stopped. */
@@ -51,6 +58,8 @@ export interface TrainPlan {
   data: TrainingData;
   out: string;
   config: NativeTrainConfig;
+  /** Transitions whose reward is a backed-up value, beside those of the data; 0 without `backup`. */
+  backedUp: number;
   /** Models to train: seeds times combinations of values. */
   models: number;
   /** Tasks in which no episode succeeded: their transitions carry no reward. */
@@ -87,12 +96,21 @@ type TrainCall = (request: NativeTrainRequest, options: TrainCallOptions) => Pro
  * @throws BoqError BOQ_DATA_EMPTY, BOQ_FINGERPRINT_MISMATCH, BOQ_CONFIG_INVALID and those of trainIql()
  */
 export async function train(options: TrainOptions, call: TrainCall = trainIql): Promise<TrainResult> {
+  if (options.labels !== undefined && options.backup !== undefined) {
+    throw new BoqError(
+      'BOQ_USAGE',
+      'labels and backup exclude each other: what is backed up are the recorded outcomes',
+    );
+  }
   const labels = options.labels === undefined ? undefined : await Labels.read(options.labels);
+  const config = trainConfig(options.preset ?? 'default', options.config ?? {});
   const data = await describeData(options.data, labels);
+  const backedUp = options.backup ? await backUp(data.folders, options.backup, config) : [];
   const plan: TrainPlan = {
     data,
     out: options.out,
-    config: trainConfig(options.preset ?? 'default', options.config ?? {}),
+    config,
+    backedUp: backedUp.reduce((sum, { actions }) => sum + actions, 0),
     models: Object.values(options.sweep ?? {}).reduce(
       (count, values) => count * values.length,
       options.seeds ?? 1,
@@ -109,7 +127,7 @@ export async function train(options: TrainOptions, call: TrainCall = trainIql): 
   }
   const summary = await call(
     {
-      data: data.folders,
+      data: [...data.folders, ...backedUp.map(({ folder }) => folder)],
       out: options.out,
       device: options.device ?? 'auto',
       config: plan.config,
@@ -135,8 +153,23 @@ export async function train(options: TrainOptions, call: TrainCall = trainIql): 
   return { plan, summary, out: first.out, model: first.model, models };
 }
 
+/** Label folders of these embeddings, in each of them, in their order. */
+async function backUp(
+  folders: readonly string[],
+  backup: Backup,
+  config: NativeTrainConfig,
+): Promise<LabelSummary[]> {
+  const gamma = Number(config.gamma ?? 0.99); // the trainer's own default
+  const written: LabelSummary[] = [];
+  for (const folder of folders) {
+    const out = join(folder, `labels-${backup}-${gamma}`);
+    written.push(await writeLabelFolder(folder, out, { backup, gamma }));
+  }
+  return written;
+}
+
 /** The plan in words, a line each. */
-export function describePlan({ data, out, config, models, withoutSuccess }: TrainPlan): string[] {
+export function describePlan({ data, out, config, backedUp, models, withoutSuccess }: TrainPlan): string[] {
   const { preset, ...settings } = config;
   const changed = Object.entries(settings).map(([name, value]) => `${name} ${JSON.stringify(value)}`);
   const lines = [
@@ -145,6 +178,7 @@ export function describePlan({ data, out, config, models, withoutSuccess }: Trai
     `Settings: preset ${preset}${changed.length > 0 ? `, with ${changed.join(', ')}` : ''}. ` +
       (models > 1 ? `${models} models in ${out}.` : `Model: ${out}.`),
   ];
+  if (backedUp > 0) lines.push(`Besides, a backed-up value for each of ${backedUp} actions tried.`);
   if (withoutSuccess.length > 0) {
     const named = withoutSuccess.slice(0, 12).join(', ');
     const others = withoutSuccess.length > 12 ? ` and ${withoutSuccess.length - 12} more` : '';

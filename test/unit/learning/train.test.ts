@@ -112,6 +112,24 @@ describe('the training stage', () => {
     expect(missing.code).to.equal('BOQ_FILE_NOT_FOUND');
   });
 
+  it('learns besides from backed-up values, and not where outcomes are judged again', async () => {
+    const a = await embedded('a', (run) =>
+      run.add('easy', 1, 'success', step()).add('easy', 2, 'answered', step()),
+    );
+    const requests: NativeTrainRequest[] = [];
+    const options = { data: [a.folder], out: join(base, 'model'), backup: 'max' } as const;
+    const { plan } = await train(options, (request) => {
+      requests.push(request);
+      return fakeTraining(request);
+    });
+    expect(requests[0]?.data).to.deep.equal([a.folder, join(a.folder, 'labels-max-0.99')]);
+    expect(plan.data.episodes).to.equal(2);
+    expect(plan.backedUp).to.equal(1);
+    expect(describePlan(plan).join('\n')).to.contain('a backed-up value for each of 1 actions');
+    const both = await rejection(train({ ...options, labels: 'any' }, fakeTraining));
+    expect(both.code).to.equal('BOQ_USAGE');
+  });
+
   it('trains several models, each with its card', async () => {
     const a = await embedded('a', (run) =>
       run.add('easy', 1, 'success', step()).add('easy', 2, 'failure', step()),

@@ -3,6 +3,7 @@
  * other studies explore, on validation seeds, and stand for nothing by themselves.
  */
 import type { Comparison, Experiment, Variant } from '../experiment.js';
+import type { LoopPlan } from '../loop/plan.js';
 import type { PolicyChoice } from '../stage.js';
 import { halfWidth } from './half-width.js';
 
@@ -114,6 +115,9 @@ function exploration(changes: Partial<Experiment>): Experiment {
   };
 }
 
+/** Where trainings are compared: a margin that none of them chose. */
+const fixed = ['prompting', 'best-of-q', 'best-of-q@margin=0.3'];
+
 /** Every rule around the selector, at its usual setting. */
 export const rules = exploration({
   selectors: [
@@ -168,8 +172,10 @@ export const trainings = exploration({
  * Trees of equal cost and different shape, and the same number of actions without a tree: 40 an instance are about 15
  * plain episodes.
  */
-function explorer(change: Partial<Experiment['training']>): Experiment {
+function explorer(change: Partial<Experiment['training']>, variants: readonly Variant[] = []): Experiment {
   return exploration({
+    selectors: fixed,
+    variants,
     training: {
       ...oneTraining,
       draws: [{ seed: 31, seeds: { from: 6000, to: 6002 } }],
@@ -179,7 +185,9 @@ function explorer(change: Partial<Experiment['training']>): Experiment {
   });
 }
 const tree = (width: number, depth: number): Experiment =>
-  explorer({ repeats: 1, tree: { width, depth, rollouts: 12, actions: 40, irreversible: true } });
+  explorer({ repeats: 1, tree: { width, depth, rollouts: 12, actions: 40, irreversible: true } }, [
+    { name: 'backed-up', config: {}, backup: 'max', selectors: fixed.slice(1) },
+  ]);
 export const treeWide = tree(3, 2);
 export const treeDeep = tree(2, 4);
 export const treeChain = tree(2, 10);
@@ -187,8 +195,24 @@ export const treeEpsilon = explorer({ repeats: 15 });
 
 /** Q learned from one policy's episodes, used with another's candidates. Both are stand-ins. */
 function transfer(from: PolicyChoice): Experiment {
-  return exploration({ training: { ...oneTraining, policy: from } });
+  return exploration({ selectors: fixed, training: { ...oneTraining, policy: from } });
 }
 export const transferNone = transfer({ policy: 'page' });
 export const transferCold = transfer({ policy: 'page-sampled', temperature: 0.5 });
 export const transferWarm = transfer({ policy: 'page-sampled', temperature: 2 });
+
+/** Loops of the same 1,638 episodes that differ in one switch. */
+function loop(change: Partial<Pick<LoopPlan, 'n' | 'curriculum'>>): Experiment {
+  return exploration({
+    selectors: fixed,
+    validation: { tasks: ['@loop-train'], seeds: { from: 10_000, to: 10_000 } },
+    training: {
+      ...loops,
+      draws: [{ seed: 41, seeds: { from: 7000, to: 7001 } }],
+      loop: { ...loops.loop!, ...change },
+    },
+  });
+}
+export const loopPlain = loop({});
+export const loopCurriculum = loop({ curriculum: 0.5 });
+export const loopMixed = loop({ n: [2, 3, 5] });
