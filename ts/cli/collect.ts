@@ -1,5 +1,6 @@
 /** collect.js: a policy plays a benchmark's tasks into a run folder. */
 import { collect } from '../evaluation/collect.js';
+import { successNote } from '../evaluation/runner.js';
 import { numberOption, runCommand } from './command.js';
 import { addEpisodeOptions, type EpisodeFlags, episodeOptions, reportFaults } from './episode-options.js';
 import { startProgress } from './progress.js';
@@ -30,9 +31,9 @@ export function main(argv: readonly string[]): Promise<number> {
               selector: flags.selector ?? `epsilon-greedy@epsilon=${flags.epsilon}`,
               out: flags.out,
               signal: context.signal,
-              onProgress: ({ done, total, played, successes }) => {
-                bar.setTotal(total);
-                bar.update(done, played > 0 ? `success ${(successes / played).toFixed(3)}` : '');
+              onProgress: (progress) => {
+                bar.setTotal(progress.total);
+                bar.update(progress.done, successNote(progress));
               },
             });
             bar.stop();

@@ -4,6 +4,7 @@ import { InvalidArgumentError } from 'commander';
 import { type EvaluatedWith, evaluate } from '../evaluation/evaluate.js';
 import { constantModel, ModelSet } from '../evaluation/models.js';
 import type { Results } from '../evaluation/results.js';
+import { successNote } from '../evaluation/runner.js';
 import type { SeedRange } from '../evaluation/stage.js';
 import type { Estimand } from '../evaluation/summary.js';
 import { findCheckpoint } from './checkpoint.js';
@@ -91,10 +92,8 @@ export function main(argv: readonly string[]): Promise<number> {
                 ...(flags.marginGrid ? { grid: flags.marginGrid } : {}),
               },
               signal: context.signal,
-              onProgress: ({ stage, total, done, played, successes }) => {
-                const note = played > 0 ? `success ${(successes / played).toFixed(3)}` : '';
-                bars.show(stage, total, done, note);
-              },
+              onProgress: (progress) =>
+                bars.show(progress.stage, progress.total, progress.done, successNote(progress)),
             });
             bars.stop();
             if (flags.json) context.print(JSON.stringify({ run, seconds, faults: faults.length, results }));

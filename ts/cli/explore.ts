@@ -1,5 +1,6 @@
 /** explore.js: several actions tried in one state, by beginning again and doing the same up to it. */
 import { Option } from 'commander';
+import { successNote } from '../evaluation/runner.js';
 import type { SeedRange } from '../evaluation/stage.js';
 import { defaultShape, explore } from '../evaluation/tree/explore.js';
 import { integerOption, listOption, numberOption, rangeOption, runCommand } from './command.js';
@@ -92,8 +93,8 @@ export function main(argv: readonly string[]): Promise<number> {
               ...(maxSteps === undefined ? {} : { maxSteps }),
               shape: { width, depth, rollouts, actions, expand, irreversible: flags.irreversible ?? false },
               signal: context.signal,
-              onProgress: ({ stage, done, total, played, successes }) =>
-                bars.show(stage, total, done, played > 0 ? `success ${(successes / played).toFixed(3)}` : ''),
+              onProgress: (progress) =>
+                bars.show(progress.stage, progress.total, progress.done, successNote(progress)),
             });
             bars.stop();
             if (flags.json) context.print(JSON.stringify({ ...facts, faults: faults.length }));

@@ -2,6 +2,7 @@
  * Plays a plan of episodes, several at a time, into a run: those that are committed already are left out, faults of
  * browser, endpoint or disk are tried again, and nothing about an episode depends on how many run beside it.
  */
+import { setMaxListeners } from 'node:events';
 import type { EpisodeLimits } from '../agent/episode.js';
 import { Meter } from '../agent/methods/meter.js';
 import type { Method } from '../agent/methods/method.js';
@@ -135,6 +136,8 @@ class PlanRun {
   async play(): Promise<PlanFault[]> {
     const { plan, run, workers, signal } = this.#options;
     const stop = (): void => this.#stop.abort(signal?.reason);
+    // Every episode at work listens, and what it waits for; more than Node's ten are no leak.
+    setMaxListeners(0, this.#stop.signal, ...(signal ? [signal] : []));
     signal?.addEventListener('abort', stop);
     if (signal?.aborted) stop();
     try {
