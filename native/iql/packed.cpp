@@ -98,8 +98,8 @@ at::Tensor padded_rows(const at::Tensor& rows) {
   return wide;
 }
 
-// A copy in memory of large pages: a decision reads all weights once, and looking up thousands of small pages for
-// that takes a fifth of its time.
+// A copy in memory of large pages: a decision reads all weights once, and looking up thousands of small
+// pages slows that down.
 at::Tensor on_large_pages(const at::Tensor& values) {
   constexpr size_t kPage = size_t{2} << 20;
   const size_t bytes = (values.nbytes() + kPage - 1) / kPage * kPage;
@@ -108,7 +108,8 @@ at::Tensor on_large_pages(const at::Tensor& values) {
 #ifdef __linux__
   madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: where it is refused the pages are small
 #endif
-  at::Tensor copy = at::from_blob(memory, values.sizes(), [](void* p) { std::free(p); }, values.options());
+  at::Tensor copy = at::from_blob(
+      memory, values.sizes(), [](void* p) { std::free(p); }, values.options());
   return copy.copy_(values);
 }
 
