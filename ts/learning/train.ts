@@ -102,6 +102,12 @@ export async function train(options: TrainOptions, call: TrainCall = trainIql): 
       'labels and backup exclude each other: what is backed up are the recorded outcomes',
     );
   }
+  if (options.backup !== undefined && options.sweep?.gamma !== undefined) {
+    throw new BoqError(
+      'BOQ_USAGE',
+      'expected one discount where values are backed up with it; train each value of gamma by itself',
+    );
+  }
   const labels = options.labels === undefined ? undefined : await Labels.read(options.labels);
   const config = trainConfig(options.preset ?? 'default', options.config ?? {});
   const data = await describeData(options.data, labels);

@@ -128,6 +128,8 @@ describe('the training stage', () => {
     expect(describePlan(plan).join('\n')).to.contain('a backed-up value for each of 1 actions');
     const both = await rejection(train({ ...options, labels: 'any' }, fakeTraining));
     expect(both.code).to.equal('BOQ_USAGE');
+    const swept = await rejection(train({ ...options, sweep: { gamma: [0.9, 0.99] } }, fakeTraining));
+    expect(swept.code).to.equal('BOQ_USAGE');
   });
 
   it('trains several models, each with its card', async () => {
