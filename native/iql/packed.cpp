@@ -14,81 +14,56 @@
 #include <mutex>
 #include <utility>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define BOQ_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define BOQ_SIMD
-#endif
-#define BOQ_INLINE inline __attribute__((always_inline))
-// Vectors are passed between inlined functions only, so their calling convention does not matter.
-#pragma GCC diagnostic ignored "-Wpsabi"
+#include "native/core/simd.h"
 
 namespace boq::iql {
 namespace {
 
-constexpr int64_t kLanes = 16, kStep = 2 * kLanes;
+constexpr int64_t kPadding = 32;            // a row's length is a multiple: two of the widest registers
 constexpr int64_t kIntegersFrom = 1 << 17;  // weights of a matrix
 constexpr int64_t kBlock = 32;              // rows of a matrix that one task multiplies
 constexpr int64_t kSerial = 1 << 20;        // weights below which waking a thread costs more than it does
 
-typedef float Floats __attribute__((vector_size(64)));
-typedef int32_t Ints __attribute__((vector_size(64)));
-typedef int16_t Shorts __attribute__((vector_size(32)));
-
-BOQ_INLINE Floats load(const float* from) {
-  Floats values;
-  std::memcpy(&values, from, sizeof values);
-  return values;
-}
-
-BOQ_INLINE Floats load(const int16_t* from) {
-  Shorts values;
-  std::memcpy(&values, from, sizeof values);
-  return __builtin_convertvector(__builtin_convertvector(values, Ints), Floats);
-}
-
 // One row of weights times R rows of x. Each row's sum runs in the same order for every R.
-template <int R, class T>
+template <class V, int R, class T>
 BOQ_INLINE void multiply_rows(const T* w, float scale, const float* x, int64_t n, float* y,
                               int64_t y_stride) {
-  Floats sums[R][2] = {};
-  for (int64_t i = 0; i < n; i += kStep) {
-    const Floats low = load(w + i), high = load(w + i + kLanes);
+  constexpr int64_t kLanes = V::kLanes;
+  static_assert(kPadding % (2 * kLanes) == 0);
+  typename V::Floats sums[R][2] = {};
+  for (int64_t i = 0; i < n; i += 2 * kLanes) {
+    const auto low = V::load(w + i), high = V::load(w + i + kLanes);
+#pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
-      sums[r][0] += low * load(x + r * n + i);
-      sums[r][1] += high * load(x + r * n + i + kLanes);
+      sums[r][0] += low * V::load(x + r * n + i);
+      sums[r][1] += high * V::load(x + r * n + i + kLanes);
     }
   }
-  for (int r = 0; r < R; ++r) {
-    const Floats sum = sums[r][0] + sums[r][1];
-    float total = 0;
-    for (int64_t lane = 0; lane < kLanes; ++lane) total += sum[lane];
-    y[r * y_stride] = scale * total;
-  }
+  for (int r = 0; r < R; ++r) y[r * y_stride] = scale * V::sum(sums[r][0] + sums[r][1]);
 }
 
-template <class T>
+template <class V, class T>
 BOQ_INLINE void multiply_block(const T* w, const float* scale, int64_t outs, const float* x, int64_t rows,
                                int64_t n, float* y, int64_t y_stride) {
   for (int64_t o = 0; o < outs; ++o, w += n) {
     const float s = scale == nullptr ? 1 : scale[o];
+    const auto at = [&](int64_t r) { return y + r * y_stride + o; };
     int64_t r = 0;
-    for (; r + 4 <= rows; r += 4) multiply_rows<4>(w, s, x + r * n, n, y + r * y_stride + o, y_stride);
-    for (; r + 2 <= rows; r += 2) multiply_rows<2>(w, s, x + r * n, n, y + r * y_stride + o, y_stride);
-    if (r < rows) multiply_rows<1>(w, s, x + r * n, n, y + r * y_stride + o, y_stride);
+    for (; r + 4 <= rows; r += 4) multiply_rows<V, 4>(w, s, x + r * n, n, at(r), y_stride);
+    if (r + 3 == rows) multiply_rows<V, 3>(w, s, x + r * n, n, at(r), y_stride);
+    if (r + 2 == rows) multiply_rows<V, 2>(w, s, x + r * n, n, at(r), y_stride);
+    if (r + 1 == rows) multiply_rows<V, 1>(w, s, x + r * n, n, at(r), y_stride);
   }
 }
 
-BOQ_SIMD void block(const int16_t* w, const float* scale, int64_t outs, const float* x, int64_t rows,
-                    int64_t n, float* y, int64_t y_stride) {
-  multiply_block(w, scale, outs, x, rows, n, y, y_stride);
-}
-BOQ_SIMD void block(const float* w, const float* scale, int64_t outs, const float* x, int64_t rows, int64_t n,
-                    float* y, int64_t y_stride) {
-  multiply_block(w, scale, outs, x, rows, n, y, y_stride);
-}
+BOQ_PER_CPU(void block(const int16_t* w, const float* scale, int64_t outs, const float* x, int64_t rows,
+                       int64_t n, float* y, int64_t y_stride),
+            multiply_block<V>(w, scale, outs, x, rows, n, y, y_stride))
+BOQ_PER_CPU(void block(const float* w, const float* scale, int64_t outs, const float* x, int64_t rows,
+                       int64_t n, float* y, int64_t y_stride),
+            multiply_block<V>(w, scale, outs, x, rows, n, y, y_stride))
 
-int64_t padded(int64_t n) { return (n + kStep - 1) / kStep * kStep; }
+int64_t padded(int64_t n) { return (n + kPadding - 1) / kPadding * kPadding; }
 
 at::Tensor padded_rows(const at::Tensor& rows) {
   const int64_t in = rows.size(1), stride = padded(in);

@@ -11,68 +11,72 @@
 
 #include "native/core/device.h"
 #include "native/core/error.h"
+#include "native/core/simd.h"
 #include "native/vlm/cpu_attention.h"
 #include "native/vlm/cpu_kernels.h"
-#include "native/vlm/simd.h"
 
 namespace boq::vlm::cpu {
 
 namespace {
 
 using c10::BFloat16;
-using simd::Floats;
-using simd::kLanes;
 
-constexpr int64_t kRows = 6;            // query rows of a register tile
-constexpr int64_t kPanel = 2 * kLanes;  // keys, or columns of the values, of a register tile
+constexpr int64_t kRows = 6;          // query rows of a register tile
 constexpr int64_t kSerial = 1 << 22;  // multiplications below which waking a thread costs more than it brings
+
+/// Keys, or columns of the values, of a register tile.
+template <class V>
+constexpr int64_t kPanel = 2 * V::kLanes;
+
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 template <class T>
 using Task = AttentionTask<T>;
 using Scratch = AttentionScratch;
 
-/// keys -> panels of 32 keys: [panel][dim][32], zero beyond the last key.
-template <class T>
+/// keys -> panels: [panel][dim][kPanel], zero beyond the last key.
+template <class V, class T>
 BOQ_INLINE void pack_keys(const Task<T>& task, int64_t count, float* packed) {
-  for (int64_t first = 0; first < count; first += kPanel) {
-    const auto here = std::min(kPanel, count - first);
-    for (int64_t key = 0; key < kPanel; ++key) {
+  for (int64_t first = 0; first < count; first += kPanel<V>) {
+    const auto here = std::min(kPanel<V>, count - first);
+    for (int64_t key = 0; key < kPanel<V>; ++key) {
       float* column = packed + key;
       if (key >= here) {
-        for (int64_t i = 0; i < task.dim; ++i) column[i * kPanel] = 0;
+        for (int64_t i = 0; i < task.dim; ++i) column[i * kPanel<V>] = 0;
         continue;
       }
       const T* row = task.k + task.key_rows[static_cast<size_t>(first + key)] * task.k_stride;
-      for (int64_t i = 0; i < task.dim; ++i) column[i * kPanel] = static_cast<float>(row[i]);
+      for (int64_t i = 0; i < task.dim; ++i) column[i * kPanel<V>] = static_cast<float>(row[i]);
     }
-    packed += task.dim * kPanel;
+    packed += task.dim * kPanel<V>;
   }
 }
 
-/// values -> panels of 32 columns: [panel][key][32], zero beyond the last column.
-template <class T>
+/// values -> panels: [panel][key][kPanel], zero beyond the last column.
+template <class V, class T>
 BOQ_INLINE void pack_values(const Task<T>& task, int64_t count, float* packed) {
-  for (int64_t first = 0; first < task.dim; first += kPanel) {
-    const auto here = std::min(kPanel, task.dim - first);
-    for (int64_t key = 0; key < count; ++key, packed += kPanel) {
+  for (int64_t first = 0; first < task.dim; first += kPanel<V>) {
+    const auto here = std::min(kPanel<V>, task.dim - first);
+    for (int64_t key = 0; key < count; ++key, packed += kPanel<V>) {
       const T* row = task.v + task.key_rows[static_cast<size_t>(key)] * task.v_stride + first;
-      if (here == kPanel) {
-        simd::store(packed, simd::load(row));
-        simd::store(packed + kLanes, simd::load(row + kLanes));
+      if (here == kPanel<V>) {
+        V::store(packed, V::load(row));
+        V::store(packed + V::kLanes, V::load(row + V::kLanes));
       } else {
-        for (int64_t i = 0; i < kPanel; ++i) packed[i] = i < here ? static_cast<float>(row[i]) : 0.0f;
+        for (int64_t i = 0; i < kPanel<V>; ++i) packed[i] = i < here ? static_cast<float>(row[i]) : 0.0f;
       }
     }
   }
 }
 
-/// tile [kRows, 32] = left [kRows, depth] x right [depth, 32].
+/// tile [kRows, kPanel] = left [kRows, depth] x right [depth, kPanel].
+template <class V>
 BOQ_INLINE void multiply_tile(const float* left, int64_t left_stride, const float* right, int64_t depth,
                               float* tile, int64_t tile_stride) {
-  Floats sums[kRows][2] = {};
+  typename V::Floats sums[kRows][2] = {};
   for (int64_t i = 0; i < depth; ++i) {
-    const Floats first = simd::load(right + i * kPanel), second = simd::load(right + i * kPanel + kLanes);
+    const typename V::Floats first = V::load(right + i * kPanel<V>),
+                             second = V::load(right + i * kPanel<V> + V::kLanes);
 #pragma GCC unroll 8
     for (int64_t row = 0; row < kRows; ++row) {
       const float factor = left[row * left_stride + i];
@@ -82,30 +86,31 @@ BOQ_INLINE void multiply_tile(const float* left, int64_t left_stride, const floa
   }
 #pragma GCC unroll 8
   for (int64_t row = 0; row < kRows; ++row) {
-    simd::store(tile + row * tile_stride, sums[row][0]);
-    simd::store(tile + row * tile_stride + kLanes, sums[row][1]);
+    V::store(tile + row * tile_stride, sums[row][0]);
+    V::store(tile + row * tile_stride + V::kLanes, sums[row][1]);
   }
 }
 
 /// Softmax of the first `visible` of `padded` scores, not yet divided by the sum, which is returned; zero
 /// behind.
+template <class V>
 BOQ_INLINE float exponentiate(float* scores, int64_t visible, int64_t padded) {
-  const auto whole = visible / kLanes * kLanes;
-  Floats highest = simd::load_some(scores + whole, visible - whole, -INFINITY);
-  for (int64_t i = 0; i < whole; i += kLanes) highest = simd::max(highest, simd::load(scores + i));
-  const float top = simd::largest(highest);
-  Floats total{};
-  for (int64_t i = 0; i < whole; i += kLanes) {
-    const Floats value = simd::exp(simd::load(scores + i) - top);
+  const auto whole = visible / V::kLanes * V::kLanes;
+  typename V::Floats highest = V::load_some(scores + whole, visible - whole, -INFINITY);
+  for (int64_t i = 0; i < whole; i += V::kLanes) highest = V::max(highest, V::load(scores + i));
+  const float top = V::largest(highest);
+  typename V::Floats total{};
+  for (int64_t i = 0; i < whole; i += V::kLanes) {
+    const typename V::Floats value = V::exp(V::load(scores + i) - top);
     total += value;
-    simd::store(scores + i, value);
+    V::store(scores + i, value);
   }
-  float sum = simd::sum(total);
+  float sum = V::sum(total);
   for (int64_t i = whole; i < padded; ++i) scores[i] = i < visible ? scores[i] : -INFINITY;
-  for (int64_t i = whole; i < padded; i += kLanes) {
-    float tail[kLanes];
-    simd::store(tail, simd::exp(simd::load(scores + i) - top));
-    for (int64_t j = 0; j < kLanes; ++j) {
+  for (int64_t i = whole; i < padded; i += V::kLanes) {
+    float tail[V::kLanes];
+    V::store(tail, V::exp(V::load(scores + i) - top));
+    for (int64_t j = 0; j < V::kLanes; ++j) {
       scores[i + j] = i + j < visible ? tail[j] : 0.0f;
       sum += scores[i + j];
     }
@@ -113,16 +118,16 @@ BOQ_INLINE float exponentiate(float* scores, int64_t visible, int64_t padded) {
   return sum;
 }
 
-template <class T>
+template <class V, class T>
 BOQ_INLINE void attend_task(const Task<T>& task, Scratch& scratch) {
   const auto keys = task.keys();
-  const auto padded_keys = round_up(keys, kPanel), padded_dim = round_up(task.dim, kPanel);
+  const auto padded_keys = round_up(keys, kPanel<V>), padded_dim = round_up(task.dim, kPanel<V>);
   scratch.keys.resize(static_cast<size_t>(padded_keys * task.dim));
   scratch.values.resize(static_cast<size_t>(keys * padded_dim));
   scratch.scores.resize(static_cast<size_t>(kRows * (padded_keys + padded_dim)));
   scratch.queries.resize(static_cast<size_t>(kRows * task.dim));
-  pack_keys(task, keys, scratch.keys.data());
-  pack_values(task, keys, scratch.values.data());
+  pack_keys<V>(task, keys, scratch.keys.data());
+  pack_values<V>(task, keys, scratch.values.data());
   float* scores = scratch.scores.data();
   float* sums = scores + kRows * padded_keys;
   float* queries = scratch.queries.data();
@@ -138,19 +143,19 @@ BOQ_INLINE void attend_task(const Task<T>& task, Scratch& scratch) {
         }
       }
       const auto needed = task.visible(first + rows - 1);
-      const auto padded = round_up(needed, kPanel);
-      for (int64_t key = 0; key < padded; key += kPanel) {
-        multiply_tile(queries, task.dim, scratch.keys.data() + key * task.dim, task.dim, scores + key,
-                      padded_keys);
+      const auto padded = round_up(needed, kPanel<V>);
+      for (int64_t key = 0; key < padded; key += kPanel<V>) {
+        multiply_tile<V>(queries, task.dim, scratch.keys.data() + key * task.dim, task.dim, scores + key,
+                         padded_keys);
       }
       float totals[kRows];
       for (int64_t row = 0; row < kRows; ++row) {
         const auto visible = std::min(task.visible(first + row), needed);
-        totals[row] = exponentiate(scores + row * padded_keys, visible, padded);
+        totals[row] = exponentiate<V>(scores + row * padded_keys, visible, padded);
       }
-      for (int64_t column = 0; column < task.dim; column += kPanel) {
-        multiply_tile(scores, padded_keys, scratch.values.data() + column * keys, needed, sums + column,
-                      padded_dim);
+      for (int64_t column = 0; column < task.dim; column += kPanel<V>) {
+        multiply_tile<V>(scores, padded_keys, scratch.values.data() + column * keys, needed, sums + column,
+                         padded_dim);
       }
       for (int64_t row = 0; row < rows; ++row) {
         T* target = task.out + (first + row) * task.out_stride + head * task.dim;
@@ -161,8 +166,8 @@ BOQ_INLINE void attend_task(const Task<T>& task, Scratch& scratch) {
   }
 }
 
-BOQ_CPU_DISPATCH void run_task(const Task<float>& task, Scratch& scratch) { attend_task(task, scratch); }
-BOQ_CPU_DISPATCH void run_task(const Task<BFloat16>& task, Scratch& scratch) { attend_task(task, scratch); }
+BOQ_PER_CPU(void run_task(const Task<float>& task, Scratch& scratch), attend_task<V>(task, scratch))
+BOQ_PER_CPU(void run_task(const Task<BFloat16>& task, Scratch& scratch), attend_task<V>(task, scratch))
 
 /// A block of queries of a segment, for one key head.
 struct Block {

@@ -1,8 +1,8 @@
 // Attention with the AVX512-BF16 instructions, four times the arithmetic of float32. Keys are packed as pairs
 // of neighbouring dimensions, values as pairs of neighbouring keys: one instruction multiplies 32 of each and
 // adds them up in 16 floats.
+#include "native/core/simd.h"
 #include "native/vlm/cpu_attention.h"
-#include "native/vlm/simd.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -18,8 +18,9 @@ namespace boq::vlm::cpu {
 namespace {
 
 using c10::BFloat16;
-using simd::Floats;
-using simd::kLanes;
+using V = simd::Lanes<16>;
+using Floats = V::Floats;
+constexpr int64_t kLanes = V::kLanes;
 using Task = AttentionTask<BFloat16>;
 
 constexpr int64_t kRows = 6;            // query rows of a register tile
@@ -127,21 +128,21 @@ BOQ_BF16_INLINE float exponentiate(const float* scores, int64_t visible, int64_t
   const auto tail = static_cast<__mmask16>((1u << (visible - whole)) - 1);
   __m512 highest = _mm512_mask_loadu_ps(_mm512_set1_ps(-INFINITY), tail, scores + whole);
   for (int64_t i = 0; i < whole; i += kLanes) highest = _mm512_max_ps(highest, _mm512_loadu_ps(scores + i));
-  const Floats top = simd::splat(_mm512_reduce_max_ps(highest));
+  const Floats top = V::splat(_mm512_reduce_max_ps(highest));
   Floats total{};
   for (int64_t i = 0; i < whole; i += kLanes) {
-    const Floats value = simd::exp((simd::load(scores + i) - top) * scale);
+    const Floats value = V::exp((V::load(scores + i) - top) * scale);
     total += value;
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(weights + i), (__m256i)_mm512_cvtneps_pbh((__m512)value));
   }
   for (auto i = whole; i < padded; i += kLanes) {
     const auto mask = i == whole ? tail : static_cast<__mmask16>(0);
     const Floats scores_here = (Floats)_mm512_mask_loadu_ps((__m512)top, mask, scores + i);
-    const auto value = (Floats)_mm512_maskz_mov_ps(mask, (__m512)simd::exp((scores_here - top) * scale));
+    const auto value = (Floats)_mm512_maskz_mov_ps(mask, (__m512)V::exp((scores_here - top) * scale));
     total += value;
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(weights + i), (__m256i)_mm512_cvtneps_pbh((__m512)value));
   }
-  return simd::sum(total);
+  return V::sum(total);
 }
 
 /// sums [kRows, dim] = weights [kRows, 2 * pairs] x all packed values.

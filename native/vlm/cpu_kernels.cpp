@@ -7,15 +7,13 @@
 #include <cmath>
 
 #include "native/core/error.h"
-#include "native/vlm/simd.h"
+#include "native/core/simd.h"
 
 namespace boq::vlm::cpu {
 
 namespace {
 
 using c10::BFloat16;
-using simd::Floats;
-using simd::kLanes;
 
 /// Elements below which waking a second thread costs more than it brings.
 constexpr int64_t kElementsPerThread = 1 << 17;
@@ -24,107 +22,102 @@ int64_t grain(int64_t row_elements) {
   return std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, row_elements));
 }
 
-template <class T>
+template <class V, class T>
 BOQ_INLINE void rms_norm_rows_of(const T* x, const T* weight, T* y, int64_t rows, int64_t width, double eps) {
-  const auto whole = width / kLanes * kLanes, rest = width - whole;
+  const auto whole = width / V::kLanes * V::kLanes, rest = width - whole;
   for (int64_t row = 0; row < rows; ++row, x += width, y += width) {
-    Floats squares{};
-    for (int64_t i = 0; i < whole; i += kLanes) {
-      const Floats value = simd::load(x + i);
+    typename V::Floats squares{};
+    for (int64_t i = 0; i < whole; i += V::kLanes) {
+      const typename V::Floats value = V::load(x + i);
       squares += value * value;
     }
     if (rest > 0) {
-      const Floats value = simd::load_some(x + whole, rest);
+      const typename V::Floats value = V::load_some(x + whole, rest);
       squares += value * value;
     }
-    const auto mean = simd::sum(squares) / static_cast<float>(width);
+    const auto mean = V::sum(squares) / static_cast<float>(width);
     const float scale = 1.0f / std::sqrt(mean + static_cast<float>(eps));
-    for (int64_t i = 0; i < whole; i += kLanes) {
-      simd::store(y + i, simd::rounded<T>(simd::load(x + i) * scale) * simd::load(weight + i));
+    for (int64_t i = 0; i < whole; i += V::kLanes) {
+      V::store(y + i, V::template rounded<T>(V::load(x + i) * scale) * V::load(weight + i));
     }
     if (rest > 0) {
-      const Floats value = simd::rounded<T>(simd::load_some(x + whole, rest) * scale);
-      simd::store_some(y + whole, value * simd::load_some(weight + whole, rest), rest);
+      const typename V::Floats value = V::template rounded<T>(V::load_some(x + whole, rest) * scale);
+      V::store_some(y + whole, value * V::load_some(weight + whole, rest), rest);
     }
   }
 }
 
-template <class T>
-BOQ_INLINE Floats silu_times(Floats gate, Floats up) {
-  return simd::rounded<T>(gate / (1.0f + simd::exp(-gate))) * up;
+template <class V, class T>
+BOQ_INLINE typename V::Floats silu_times(typename V::Floats gate, typename V::Floats up) {
+  return V::template rounded<T>(gate / (1.0f + V::exp(-gate))) * up;
 }
 
-template <class T>
+template <class V, class T>
 BOQ_INLINE void silu_mul_rows_of(const T* gate_up, T* out, int64_t rows, int64_t width) {
-  const auto whole = width / kLanes * kLanes, rest = width - whole;
+  const auto whole = width / V::kLanes * V::kLanes, rest = width - whole;
   for (int64_t row = 0; row < rows; ++row, gate_up += 2 * width, out += width) {
-    for (int64_t i = 0; i < whole; i += kLanes) {
-      simd::store(out + i, silu_times<T>(simd::load(gate_up + i), simd::load(gate_up + width + i)));
+    for (int64_t i = 0; i < whole; i += V::kLanes) {
+      V::store(out + i, silu_times<V, T>(V::load(gate_up + i), V::load(gate_up + width + i)));
     }
     if (rest > 0) {
-      const Floats up = simd::load_some(gate_up + width + whole, rest);
-      simd::store_some(out + whole, silu_times<T>(simd::load_some(gate_up + whole, rest), up), rest);
+      const typename V::Floats up = V::load_some(gate_up + width + whole, rest);
+      V::store_some(out + whole, silu_times<V, T>(V::load_some(gate_up + whole, rest), up), rest);
     }
   }
 }
 
 /// T: type of the heads; A: type in which the rotation is computed and rounded.
-template <class T, class A>
+template <class V, class T, class A>
 BOQ_INLINE void rotate_rows_of(T* x, const A* cos, const A* sin, int64_t rows, int64_t heads, int64_t pairs,
                                int64_t row_stride) {
-  const auto whole = pairs / kLanes * kLanes, rest = pairs - whole;
-  const auto rotate = [](Floats& low, Floats& high, Floats c, Floats s) {
-    const Floats new_low = simd::rounded<A>(low * c) - simd::rounded<A>(high * s);
-    high = simd::rounded<A>(high * c) + simd::rounded<A>(low * s);
+  const auto whole = pairs / V::kLanes * V::kLanes, rest = pairs - whole;
+  const auto rotate = [](typename V::Floats& low, typename V::Floats& high, typename V::Floats c,
+                         typename V::Floats s) {
+    const typename V::Floats new_low = V::template rounded<A>(low * c) - V::template rounded<A>(high * s);
+    high = V::template rounded<A>(high * c) + V::template rounded<A>(low * s);
     low = new_low;
   };
   for (int64_t row = 0; row < rows; ++row, x += row_stride, cos += pairs, sin += pairs) {
     for (int64_t head = 0; head < heads; ++head) {
       T* low_half = x + head * 2 * pairs;
       T* high_half = low_half + pairs;
-      for (int64_t i = 0; i < whole; i += kLanes) {
-        Floats low = simd::load(low_half + i), high = simd::load(high_half + i);
-        rotate(low, high, simd::load(cos + i), simd::load(sin + i));
-        simd::store(low_half + i, low);
-        simd::store(high_half + i, high);
+      for (int64_t i = 0; i < whole; i += V::kLanes) {
+        typename V::Floats low = V::load(low_half + i), high = V::load(high_half + i);
+        rotate(low, high, V::load(cos + i), V::load(sin + i));
+        V::store(low_half + i, low);
+        V::store(high_half + i, high);
       }
       if (rest > 0) {
-        Floats low = simd::load_some(low_half + whole, rest), high = simd::load_some(high_half + whole, rest);
-        rotate(low, high, simd::load_some(cos + whole, rest), simd::load_some(sin + whole, rest));
-        simd::store_some(low_half + whole, low, rest);
-        simd::store_some(high_half + whole, high, rest);
+        typename V::Floats low = V::load_some(low_half + whole, rest),
+                           high = V::load_some(high_half + whole, rest);
+        rotate(low, high, V::load_some(cos + whole, rest), V::load_some(sin + whole, rest));
+        V::store_some(low_half + whole, low, rest);
+        V::store_some(high_half + whole, high, rest);
       }
     }
   }
 }
 
-// Dispatch cannot clone templates, hence one plain function per type.
-BOQ_CPU_DISPATCH void rms_norm_rows(const float* x, const float* w, float* y, int64_t n, int64_t width,
-                                    double eps) {
-  rms_norm_rows_of(x, w, y, n, width, eps);
-}
-BOQ_CPU_DISPATCH void rms_norm_rows(const BFloat16* x, const BFloat16* w, BFloat16* y, int64_t n,
-                                    int64_t width, double eps) {
-  rms_norm_rows_of(x, w, y, n, width, eps);
-}
-BOQ_CPU_DISPATCH void silu_mul_rows(const float* gate_up, float* out, int64_t n, int64_t width) {
-  silu_mul_rows_of(gate_up, out, n, width);
-}
-BOQ_CPU_DISPATCH void silu_mul_rows(const BFloat16* gate_up, BFloat16* out, int64_t n, int64_t width) {
-  silu_mul_rows_of(gate_up, out, n, width);
-}
-BOQ_CPU_DISPATCH void rotate_rows(float* x, const float* cos, const float* sin, int64_t n, int64_t heads,
-                                  int64_t pairs, int64_t stride) {
-  rotate_rows_of(x, cos, sin, n, heads, pairs, stride);
-}
-BOQ_CPU_DISPATCH void rotate_rows(BFloat16* x, const float* cos, const float* sin, int64_t n, int64_t heads,
-                                  int64_t pairs, int64_t stride) {
-  rotate_rows_of(x, cos, sin, n, heads, pairs, stride);
-}
-BOQ_CPU_DISPATCH void rotate_rows(BFloat16* x, const BFloat16* cos, const BFloat16* sin, int64_t n,
-                                  int64_t heads, int64_t pairs, int64_t stride) {
-  rotate_rows_of(x, cos, sin, n, heads, pairs, stride);
-}
+// One plain function per type: templates cannot be dispatched on.
+BOQ_PER_CPU(void rms_norm_rows(const float* x, const float* w, float* y, int64_t n, int64_t width,
+                               double eps),
+            rms_norm_rows_of<V>(x, w, y, n, width, eps))
+BOQ_PER_CPU(void rms_norm_rows(const BFloat16* x, const BFloat16* w, BFloat16* y, int64_t n, int64_t width,
+                               double eps),
+            rms_norm_rows_of<V>(x, w, y, n, width, eps))
+BOQ_PER_CPU(void silu_mul_rows(const float* gate_up, float* out, int64_t n, int64_t width),
+            silu_mul_rows_of<V>(gate_up, out, n, width))
+BOQ_PER_CPU(void silu_mul_rows(const BFloat16* gate_up, BFloat16* out, int64_t n, int64_t width),
+            silu_mul_rows_of<V>(gate_up, out, n, width))
+BOQ_PER_CPU(void rotate_rows(float* x, const float* cos, const float* sin, int64_t n, int64_t heads,
+                             int64_t pairs, int64_t stride),
+            rotate_rows_of<V>(x, cos, sin, n, heads, pairs, stride))
+BOQ_PER_CPU(void rotate_rows(BFloat16* x, const float* cos, const float* sin, int64_t n, int64_t heads,
+                             int64_t pairs, int64_t stride),
+            rotate_rows_of<V>(x, cos, sin, n, heads, pairs, stride))
+BOQ_PER_CPU(void rotate_rows(BFloat16* x, const BFloat16* cos, const BFloat16* sin, int64_t n, int64_t heads,
+                             int64_t pairs, int64_t stride),
+            rotate_rows_of<V>(x, cos, sin, n, heads, pairs, stride))
 
 /// Calls action(T{}) for the type of `tensor`.
 template <class Action>
