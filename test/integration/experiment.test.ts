@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { isBoqError } from '../../ts/core/errors.js';
 import type { Experiment } from '../../ts/evaluation/experiment.js';
+import type { Results } from '../../ts/evaluation/results.js';
 import { runExperiment } from '../../ts/evaluation/run-experiment.js';
 import { writeTinyCheckpoint } from '../../ts/learning/tiny-checkpoint.js';
 import { confirm } from '../../ts/report/confirmation.js';
@@ -133,5 +134,42 @@ describe('a whole experiment', () => {
     await runExperiment(looped, { ...options(), name: 'looped' });
     expect(await readdir(join(root, 'loops', 'looped', 'runs'))).to.deep.equal(['g0-1', 'g1-1']);
     expect(await readdir(join(root, 'loops', 'looped', 'models', 'best'))).to.include('model.safetensors');
+  });
+
+  it('measures each model of folds on the fold that it was not trained on, and on no other', async () => {
+    const tasks = ['click-option', 'click-button'];
+    const folded: Experiment = {
+      ...experiment,
+      training: { ...experiment.training, tasks, folds: true, backup: 'max' },
+      questions: [{ part: 'held-out', tasks, seeds: { from: 20_000, to: 20_000 } }],
+      selectors: ['prompting', 'best-of-q'],
+      ...{ variants: [], references: [] },
+    };
+    folded.training.config = { ...folded.training.config, allowSingleOutcome: true };
+    const { runs } = await runExperiment(folded, { ...options(), name: 'folds' });
+    const results = JSON.parse(await readFile(join(runs[0]!, 'results.json'), 'utf8')) as Results;
+    const trained = new Map(results.models.map(({ id, trainingTasks }) => [id, trainingTasks]));
+    expect([...trained.values()].map(String).sort()).to.deep.equal([
+      'click-button',
+      'click-button',
+      'click-option',
+      'click-option',
+    ]);
+    const [, ...rows] = (await readFile(join(runs[0]!, 'results.csv'), 'utf8')).trim().split('\n');
+    const played = rows.map((row) => row.split(','));
+    const asked = played.filter(([selector]) => selector === 'best-of-q');
+    expect(played).to.have.length(2 + 4);
+    expect(asked).to.have.length(4);
+    for (const cells of asked) {
+      const seen = [...trained].find(([id]) => cells.includes(id))![1];
+      expect(cells.some((cell) => seen.includes(cell))).to.equal(false);
+    }
+    const written = await writeReport({ paths: runs, out: join(root, 'folds.html') });
+    const [evaluation] = written.data.evaluations;
+    expect(evaluation!.estimand).to.equal('unseen-tasks');
+    const constant = evaluation!.entries.find((entry) => entry.label.includes('constant'))!;
+    expect(constant.summary.pairs).to.equal(2);
+    const shuffled = evaluation!.entries.find((entry) => entry.label.includes('shuffled'))!;
+    expect(shuffled.summary.pairs).to.equal(4);
   });
 });

@@ -21,6 +21,7 @@ interface EvaluateFlags extends EpisodeFlags, CacheFlags {
   embedder?: string;
   device: string;
   margin?: string;
+  heldOut?: boolean;
   baseline?: string;
   estimand?: Estimand;
   validationTasks?: string[];
@@ -44,6 +45,7 @@ export function main(argv: readonly string[]): Promise<number> {
           controlOption,
           [],
         )
+        .option('--held-out', 'each model meets only tasks that it was not trained on')
         .option('--margin <value>', 'margin of every best-of-q that names none: a number, or auto')
         .option('--embedder <checkpoint>', 'what the models were embedded with (default: the built-in one)')
         .option('--device <device>', 'auto, cpu or cuda:N', 'auto')
@@ -83,6 +85,7 @@ export function main(argv: readonly string[]): Promise<number> {
               out: flags.out,
               selectors: withMargin(flags.selectors, flags.margin),
               models: await openModels(models, flags),
+              heldOut: flags.heldOut ?? false,
               ...(flags.baseline === undefined ? {} : { baseline: flags.baseline }),
               ...(flags.estimand === undefined ? {} : { estimand: flags.estimand }),
               validation: {
@@ -115,9 +118,8 @@ export function main(argv: readonly string[]): Promise<number> {
 async function openModels(set: ModelSet, { model, control }: EvaluateFlags): Promise<EvaluatedWith[]> {
   const opened: EvaluatedWith[] = [];
   for (const path of model) opened.push({ ...(await set.open(path)), control: null });
-  const trainingTasks = [...new Set(opened.flatMap((one) => one.trainingTasks))];
   for (const { name, path } of control) {
-    const one = path === null ? constantModel(trainingTasks) : await set.open(path);
+    const one = path === null ? constantModel() : await set.open(path);
     opened.push({ ...one, control: name });
   }
   return opened;

@@ -45,6 +45,8 @@ export interface EvaluateOptions extends EpisodeOptions {
   selectors: readonly string[];
   /** Models for selectors that need scores. Several that are no controls are trainings of one method. */
   models?: readonly EvaluatedWith[];
+  /** Each model meets only the tasks that it was not trained on. */
+  heldOut?: boolean;
   /** Selector that differences refer to. Default: prompting, or the first where that is not among them. */
   baseline?: string;
   /** Default: unseen-seeds where every model saw every task in training, else unseen-tasks. */
@@ -120,6 +122,14 @@ class Evaluation {
         `The selector ${scoring.text} needs a trained model: give one with --model.`,
       );
     }
+    const unknown = this.#models.find(({ folder, trainingTasks }) => folder && trainingTasks.length === 0);
+    if (options.heldOut && unknown) {
+      throw new BoqError(
+        'BOQ_USAGE',
+        `Expected to know which tasks ${unknown.path} was trained on, but the data that it names is gone: ` +
+          'it cannot be measured on held-out tasks alone.',
+      );
+    }
     const isAuto = this.#specs.some((entry) => entry.isAuto);
     this.#validation = resolveValidation(this.#stage, options.validation ?? {}, isAuto);
   }
@@ -134,6 +144,7 @@ class Evaluation {
         models: this.#models.map(({ id, control }) => ({ id, control })),
         modelPaths: this.#models.map(({ path }) => path),
         baseline: this.#baseline,
+        ...(this.#options.heldOut ? { heldOut: true } : {}),
         validation: { tasks, seeds: { ...seeds }, repeats, grid },
       }),
     );
@@ -207,18 +218,21 @@ class Evaluation {
 
   /** All contestants meet a task and seed one after the other, so that an interrupted run compares like with like. */
   #plan(contestants: readonly Contestant[]): PlannedEpisode[] {
-    const columns = contestants.map(({ entry, method, model }) =>
-      episodeKeys(this.#stage, entry).map((key) => ({ key, method, critic: model?.critic ?? null })),
-    );
+    const columns = contestants.map(({ entry }) => episodeKeys(this.#stage, entry));
     const plan = new Map<string, PlannedEpisode>();
     for (let row = 0; row < (columns[0]?.length ?? 0); row++) {
-      for (const column of columns) {
-        const planned = column[row]!;
+      for (const [index, { method, model }] of contestants.entries()) {
+        const key = columns[index]![row]!;
+        if (!this.#meets(model, key.task)) continue;
         // A chosen margin of 0 is the plain rule: its episodes are played once and count for both.
-        plan.set(keyName(planned.key), planned);
+        plan.set(keyName(key), { key, method, critic: model?.critic ?? null });
       }
     }
     return [...plan.values()];
+  }
+
+  #meets(model: EvaluatedWith | null, task: string): boolean {
+    return !(this.#options.heldOut && model?.trainingTasks.includes(task));
   }
 
   async #results(run: FolderRun, contestants: readonly Contestant[]): Promise<Results> {
@@ -226,6 +240,7 @@ class Evaluation {
     const rows: ResultRow[] = [];
     for (const { entry, model } of contestants) {
       for (const key of episodeKeys(this.#stage, entry)) {
+        if (!this.#meets(model, key.task)) continue;
         const record = await run.find(key);
         if (!record) continue;
         rows.push({
@@ -274,6 +289,7 @@ class Evaluation {
   }
 
   #estimand(): Estimand {
+    if (this.#options.heldOut) return 'unseen-tasks';
     const methods = this.#models.filter(({ control }) => control === null);
     const seen = methods.every(({ trainingTasks }) =>
       this.#stage.tasks.every((task) => trainingTasks.includes(task)),

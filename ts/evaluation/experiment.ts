@@ -53,8 +53,15 @@ export interface Experiment extends PolicyChoice {
     /** Collects in a self-improving loop: `selector` explores, each run takes the draw's seeds and those that follow. */
     loop?: { explore: { runs: number } } & Pick<LoopPlan, 'cycles' | 'exploit'> &
       Partial<Pick<LoopPlan, 'n' | 'curriculum'>>;
+    /**
+     * Each entry of `tasks` is a fold: every draw collects them apart and trains one model for each fold on the episodes
+     * of all others, and each model is measured only on tasks that it did not train on.
+     */
+    folds?: true;
     /** Hyper-parameters that differ from the default preset. */
     config?: NativeTrainConfig;
+    /** Learns from backed-up values as well, as `--backup` of train.js. */
+    backup?: Backup;
     /**
      * Name of the folders of episodes, loop and model; default the experiment's. Experiments of the same training and
      * the same name here collect and train once.

@@ -99,8 +99,8 @@ export class ModelSet implements AsyncDisposable {
 }
 
 /** The control that gives all candidates one value, so that only the policy's order decides. */
-export function constantModel(trainingTasks: string[]): OpenModel {
-  return { path: 'constant', folder: null, id: 'constant', critic: new ConstantCritic(), trainingTasks };
+export function constantModel(): OpenModel {
+  return { path: 'constant', folder: null, id: 'constant', critic: new ConstantCritic(), trainingTasks: [] };
 }
 
 /** The model folder below `root` that was finished last, or null. */

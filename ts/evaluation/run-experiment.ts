@@ -86,6 +86,15 @@ class MissingEpisodes extends Error {
   }
 }
 
+/** What one model is trained on. */
+interface Episodes {
+  /** Of its folders' names. */
+  suffix: string;
+  runs: string[];
+  /** The model that a loop has trained on them already. */
+  looped: string | null;
+}
+
 /** Folders of one training. */
 interface Training {
   runs: string[];
@@ -104,31 +113,57 @@ class Conductor {
   }
 
   async conduct(): Promise<string[]> {
-    const { training } = this.#experiment;
-    const { draws } = training;
+    const { draws } = this.#experiment.training;
     const trainings: Training[] = [];
-    for (const [index, { seed, seeds }] of draws.entries()) {
+    for (const [index, draw] of draws.entries()) {
       const suffix = draws.length > 1 ? `-${index + 1}` : '';
-      const run = this.#path('runs', `-train${suffix}`, training.sharedAs);
-      const model = this.#path('models', `${suffix}`, training.sharedAs);
-      const control = this.#path('runs', `-shuffled${suffix}`);
-      const looped = training.loop ? await this.#loop(training.loop, suffix, seed, seeds) : null;
-      if (!looped) await this.#collect(run, seed, seeds);
-      const data = looped ? looped.runs : [run];
-      for (const one of data) await this.#embed(one);
-      if (!looped) await this.#train(model, data, { seed });
-      if (this.#experiment.controls.shuffled.length > 0) {
-        await this.#train(control, data, { seed, shuffleRewards: true });
+      for (const episodes of await this.#episodes(suffix, draw)) {
+        trainings.push(await this.#trainAll(episodes, draw.seed));
       }
-      const variants: string[] = [];
-      for (const { name, config, backup } of this.#experiment.variants ?? []) {
-        const folder = this.#path('models', `-${name}${suffix}`);
-        await this.#train(folder, data, { ...config, seed }, backup);
-        variants.push(folder);
-      }
-      trainings.push({ runs: data, model: looped?.model ?? model, control, variants });
     }
     return this.#evaluateAll(trainings);
+  }
+
+  /** Plays and embeds the episodes of one draw; one entry for each model that is trained on them. */
+  async #episodes(suffix: string, { seed, seeds }: { seed: number; seeds: SeedRange }): Promise<Episodes[]> {
+    const { training } = this.#experiment;
+    const { tasks, folds, loop, sharedAs } = training;
+    const sets = folds ? tasks.map((fold, index) => ({ set: [fold], name: `-fold-${index + 1}` })) : null;
+    const runs: string[] = [];
+    let looped: string | null = null;
+    if (loop) {
+      const played = await this.#loop(loop, suffix, seed, seeds);
+      runs.push(...played.runs);
+      looped = played.model;
+    } else {
+      for (const { set, name } of sets ?? [{ set: tasks, name: '' }]) {
+        const run = this.#path('runs', `-train${suffix}${name}`, sharedAs);
+        await this.#collect(run, set, seed, seeds);
+        runs.push(run);
+      }
+    }
+    for (const run of runs) await this.#embed(run);
+    if (!sets) return [{ suffix, runs, looped }];
+    return sets.map(({ name }, left) => ({
+      suffix: suffix + name,
+      runs: runs.filter((_, index) => index !== left),
+      looped: null,
+    }));
+  }
+
+  async #trainAll({ suffix, runs, looped }: Episodes, seed: number): Promise<Training> {
+    const { training, controls } = this.#experiment;
+    const model = looped ?? this.#path('models', suffix, training.sharedAs);
+    const control = this.#path('runs', `-shuffled${suffix}`);
+    if (!looped) await this.#train(model, runs, { seed }, training.backup);
+    if (controls.shuffled.length > 0) await this.#train(control, runs, { seed, shuffleRewards: true });
+    const variants: string[] = [];
+    for (const { name, config, backup } of this.#experiment.variants ?? []) {
+      const folder = this.#path('models', `-${name}${suffix}`);
+      await this.#train(folder, runs, { ...config, seed }, backup);
+      variants.push(folder);
+    }
+    return { runs, model, control, variants };
   }
 
   async #evaluateAll(trainings: readonly Training[]): Promise<string[]> {
@@ -151,7 +186,7 @@ class Conductor {
         own.push({ ...(await set.open(training.variants[index]!)), control: null, variant: variant.name });
       variants.push({ variant, models: own });
     }
-    const constant = { ...constantModel(models[0]?.trainingTasks ?? []), control: 'constant' };
+    const constant = { ...constantModel(), control: 'constant' };
     const own: PolicyChoice = { policy, ...(temperature === undefined ? {} : { temperature }) };
     const runs: string[] = [];
     for (const question of questions) {
@@ -233,9 +268,8 @@ class Conductor {
     return training.policy ?? { policy, ...(temperature === undefined ? {} : { temperature }) };
   }
 
-  async #collect(out: string, seed: number, seeds: SeedRange): Promise<void> {
+  async #collect(out: string, tasks: readonly string[], seed: number, seeds: SeedRange): Promise<void> {
     const { training, benchmark, n } = this.#experiment;
-    const { tasks } = training;
     if (training.tree) {
       const { faults } = await explore({
         ...{ benchmark, n, seed, seeds, out, tasks },
@@ -294,10 +328,11 @@ class Conductor {
     selectors: readonly string[],
     models: readonly EvaluatedWith[],
   ): Promise<string> {
-    const { benchmark, n, validation } = this.#experiment;
+    const { benchmark, n, training, validation } = this.#experiment;
     const out = this.#path('runs', `-${part}`);
     const { run, faults } = await evaluate({
       ...{ benchmark, n, tasks, seeds, selectors, models, validation, out },
+      heldOut: training.folds ?? false,
       ...policy,
       ...this.#playing('evaluate', out),
     });

@@ -44,17 +44,20 @@ const test = words(`
 
 // For the loop: what clicks, scrolling and typing can solve, near-copies on one side. docs/benchmarks/selection.md has what
 // the page policy solves of each.
-const loopTrain = words(`
+const loopText = words(`
+  choose-list click-button click-button-sequence click-dialog click-dialog-2 click-link click-option
+  click-scroll-list click-test click-test-2 click-test-transfer email-inbox email-inbox-delete
+  email-inbox-forward email-inbox-forward-nl email-inbox-forward-nl-turk email-inbox-important
+  email-inbox-nl-turk email-inbox-noscroll email-inbox-reply email-inbox-star-reply enter-date enter-password
+  enter-text enter-text-2 enter-text-dynamic enter-time scroll-text scroll-text-2 search-engine terminal
+  unicode-test`);
+
+const loopFigures = words(`
   ascending-numbers book-flight book-flight-nodelay buy-ticket choose-date choose-date-easy
-  choose-date-medium choose-date-nodelay choose-list circle-center click-button click-button-sequence
-  click-color click-dialog click-dialog-2 click-link click-option click-scroll-list click-shades click-shape
-  click-test click-test-2 click-test-transfer count-shape count-sides daily-calendar email-inbox
-  email-inbox-delete email-inbox-forward email-inbox-forward-nl email-inbox-forward-nl-turk
-  email-inbox-important email-inbox-nl-turk email-inbox-noscroll email-inbox-reply email-inbox-star-reply
-  enter-date enter-password enter-text enter-text-2 enter-text-dynamic enter-time find-greatest
-  generate-number guess-number hover-shape identify-shape multi-layouts multi-orderings navigate-tree
-  number-checkboxes odd-or-even scroll-text scroll-text-2 search-engine simple-algebra simple-arithmetic
-  terminal tic-tac-toe unicode-test use-autocomplete use-autocomplete-nodelay use-spinner`);
+  choose-date-medium choose-date-nodelay circle-center click-color click-shades click-shape count-shape
+  count-sides daily-calendar find-greatest generate-number guess-number hover-shape identify-shape
+  multi-layouts multi-orderings navigate-tree number-checkboxes odd-or-even simple-algebra simple-arithmetic
+  tic-tac-toe use-autocomplete use-autocomplete-nodelay use-spinner`);
 
 const loopUnseen = words(`
   click-checkboxes click-checkboxes-large click-checkboxes-soft click-checkboxes-transfer click-collapsible
@@ -67,7 +70,9 @@ const loopUnseen = words(`
 export const miniwobSets: Readonly<Record<string, readonly string[]>> = {
   '@demo-train': demoTrain,
   '@demo-unseen': demoUnseen,
-  '@loop-train': loopTrain,
+  '@loop-train': [...loopText, ...loopFigures].sort(),
+  '@loop-text': loopText,
+  '@loop-figures': loopFigures,
   '@loop-unseen': loopUnseen,
   '@train': train,
   '@test': test,

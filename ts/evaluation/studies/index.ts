@@ -2,6 +2,7 @@
 import { BoqError } from '../../core/errors.js';
 import { nearestNames } from '../../core/nearest.js';
 import type { Experiment } from '../experiment.js';
+import { heldOut } from './held-out.js';
 import * as selection from './selection.js';
 import * as selectionGain from './selection-gain.js';
 
@@ -16,6 +17,7 @@ const studies: Readonly<Record<string, Experiment>> = {
   'selection-baselines': selection.baselines,
   'selection-search': selection.search,
   'selection-trainings': selection.trainings,
+  'held-out': heldOut,
   'tree-wide': selection.treeWide,
   'tree-deep': selection.treeDeep,
   'tree-chain': selection.treeChain,
