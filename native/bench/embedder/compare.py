@@ -1,7 +1,7 @@
 """The embedder and Hugging Face transformers, taking turns on one machine in one run, on the same inputs and threads.
 
     npm run bench:embed -- [--layers 36] [--vision-blocks 32] [--threads 2] [--rounds 3] [--works state,step,...]
-                           [--model FOLDER] [--beside TEXT] [--append]
+                           [--model FOLDER] [--dtype float32] [--beside TEXT] [--append]
 
 Builds random weights at the true 3B shape (or a stated number of its layers, which is a benchmark of that model and
 of no other), in --model or below the system's temporary folder, once. Trunk only on both sides: no language head, no
@@ -46,13 +46,19 @@ def find_python():
     sys.exit(f"no Python with torch, transformers, safetensors and Pillow among {', '.join(tried)}; name one with BOQ_PYTHON")
 
 
+def instructions(cpuinfo):
+    """What decides how fast products are, as the kernel names it."""
+    known = {"avx512_bf16": "AVX512-BF16", "avx512f": "AVX-512", "avx2": "AVX2"}
+    return next((f", {name}" for flag, name in known.items() if flag in cpuinfo), "")
+
+
 def machine():
     name = platform.processor() or platform.machine()
     cpuinfo = pathlib.Path("/proc/cpuinfo")
     if cpuinfo.exists():
         text = cpuinfo.read_text()
         models = [line.split(":")[1].strip() for line in text.splitlines() if "model name" in line]
-        name = f"{len(models)} cores of {models[0]}{', AVX512-BF16' if 'avx512_bf16' in text else ''}"
+        name = f"{len(models)} cores of {models[0]}{instructions(text)}"
     return name
 
 
@@ -182,7 +188,7 @@ def report(ours, theirs, best, options, changed):
         same = cosine(state["probe"], theirs.answers[f"state {best}"][0]["probe"])
         notes.append(
             f"One state is {floor:.0f} GFLOP of products with weights; at the {rate:.0f} GFLOP a processor second that a "
-            f"product alone reaches in the same run ([1400, 2048] x [2048, 22016], bfloat16) they take {floor / rate:.1f} s: "
+            f"product alone reaches in the same run ([1400, 2048] x [2048, 22016]) they take {floor / rate:.1f} s: "
             f"{100 * share:.0f} % of this package's time. Both sides' vectors: cosine {same:.5f} over the first 64 values.")
     for work in ("episode", "episode-changing"):
         if f"{work} reusing" in ours.answers:
@@ -201,7 +207,7 @@ def report(ours, theirs, best, options, changed):
         f"{peaks[0]} MB with weights of {ours.loaded['weightsMb']} MB, transformers {peaks[1]} MB.")
     head = (
         f"{options.layers} of 36 text layers and {options.vision_blocks} of 32 vision blocks at the widths of the 3B model, "
-        f"random weights, bfloat16; screenshots of 1280x720; {options.threads} threads, {machine()}; {options.rounds} "
+        f"random weights, {options.dtype}; screenshots of 1280x720; {options.threads} threads, {machine()}; {options.rounds} "
         f"rounds, the sides taking turns. Beside it ran: {options.beside}.")
     return "\n".join([head, "", *lines, "", *[f"- {note}" for note in notes]]) + "\n"
 
@@ -216,6 +222,7 @@ def main():
     parser.add_argument("--works", default=",".join(TITLES))
     parser.add_argument("--beside", default="nothing that this program knows of")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"], help="of both sides")
     parser.add_argument("--program", type=pathlib.Path, help="boq_bench_embedder, if it is not below build-cmake")
     parser.add_argument("--append", action="store_true")
     options = parser.parse_args()
@@ -228,9 +235,9 @@ def main():
     model = options.model or pathlib.Path(tempfile.gettempdir()) / name
     make = [python, HERE / "make_work.py", model, "--layers", options.layers, "--vision-blocks", options.vision_blocks]
     made = subprocess.run([str(part) for part in make], check=True, stdout=subprocess.PIPE, text=True)
-    common = ["--threads", options.threads, "--device", options.device]
+    common = ["--threads", options.threads, "--device", options.device, "--dtype", options.dtype]
     inputs = model / "inputs.safetensors"
-    ours = Side("boq_bench_embedder", [program, model, "--inputs", inputs, "--dtype", "bfloat16", *common])
+    ours = Side("boq_bench_embedder", [program, model, "--inputs", inputs, *common])
     theirs = Side("transformers", [python, HERE / "transformers_side.py", model, inputs, *common])
     best = measure(ours, theirs, options)
     for side in (ours, theirs):

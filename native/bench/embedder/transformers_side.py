@@ -44,11 +44,12 @@ def main():
     parser.add_argument("inputs")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="bfloat16")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     start = time.perf_counter()
     loaded = Qwen2_5_VLForConditionalGeneration.from_pretrained(
-        arguments.model, dtype=torch.bfloat16, attn_implementation="sdpa")
+        arguments.model, dtype=getattr(torch, arguments.dtype), attn_implementation="sdpa")
     model = loaded.model.eval().to(arguments.device)
     processor = Qwen2VLImageProcessorFast(min_pixels=3136, max_pixels=12845056)
     inputs = load_file(arguments.inputs)
