@@ -89,8 +89,13 @@ describe('declared studies', () => {
     const unseen = miniwobSets['@loop-unseen']!;
     expect(train.length).to.be.at.least(60);
     expect(unseen.length).to.be.at.least(30);
-    const seen = new Set(train.map(familyOf));
-    expect(unseen.filter((task) => seen.has(familyOf(task)))).to.deep.equal([]);
+    const folds = [miniwobSets['@loop-text']!, miniwobSets['@loop-figures']!, unseen];
+    expect(folds.slice(0, 2).flat().sort()).to.deep.equal(train);
+    for (const fold of folds) {
+      expect(fold.length).to.be.at.least(30);
+      const others = new Set(folds.filter((other) => other !== fold).flatMap((other) => other.map(familyOf)));
+      expect(fold.filter((task) => others.has(familyOf(task)))).to.deep.equal([]);
+    }
   });
 
   for (const name of studyNames) {

@@ -48,11 +48,13 @@ export interface Experiment extends PolicyChoice {
     draws: readonly { seed: number; seeds: SeedRange }[];
     /** Whose episodes; default the policy that is measured. */
     policy?: PolicyChoice;
+    /** Where they are played, e.g. in other words; default the benchmark that is measured on. */
+    benchmark?: string;
     /** Collects by tree exploration instead of `selector` and `repeats`. */
     tree?: Partial<TreeShape>;
     /** Collects in a self-improving loop: `selector` explores, each run takes the draw's seeds and those that follow. */
     loop?: { explore: { runs: number } } & Pick<LoopPlan, 'cycles' | 'exploit'> &
-      Partial<Pick<LoopPlan, 'n' | 'curriculum'>>;
+      Partial<Pick<LoopPlan, 'n' | 'curriculum' | 'warmStart'>>;
     /**
      * Each entry of `tasks` is a fold: every draw collects them apart and trains one model for each fold on the episodes
      * of all others, and each model is measured only on tasks that it did not train on.

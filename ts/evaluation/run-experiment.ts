@@ -269,7 +269,8 @@ class Conductor {
   }
 
   async #collect(out: string, tasks: readonly string[], seed: number, seeds: SeedRange): Promise<void> {
-    const { training, benchmark, n } = this.#experiment;
+    const { training, n } = this.#experiment;
+    const benchmark = training.benchmark ?? this.#experiment.benchmark;
     if (training.tree) {
       const { faults } = await explore({
         ...{ benchmark, n, seed, seeds, out, tasks },

@@ -25,6 +25,8 @@ const studies: Readonly<Record<string, Experiment>> = {
   'loop-plain': selection.loopPlain,
   'loop-curriculum': selection.loopCurriculum,
   'loop-mixed': selection.loopMixed,
+  'loop-warm': selection.loopWarm,
+  reworded: selection.reworded,
   'transfer-none': selection.transferNone,
   'transfer-cold': selection.transferCold,
   'transfer-warm': selection.transferWarm,

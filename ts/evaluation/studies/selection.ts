@@ -201,8 +201,14 @@ export const transferNone = transfer({ policy: 'page' });
 export const transferCold = transfer({ policy: 'page-sampled', temperature: 0.5 });
 export const transferWarm = transfer({ policy: 'page-sampled', temperature: 2 });
 
+/** The episodes of `transferNone`, with every instruction in other words. */
+export const reworded = exploration({
+  selectors: fixed,
+  training: { ...oneTraining, benchmark: 'miniwob+reworded' },
+});
+
 /** Loops of the same 1,638 episodes that differ in one switch. */
-function loop(change: Partial<Pick<LoopPlan, 'n' | 'curriculum'>>): Experiment {
+function loop(change: Partial<Pick<LoopPlan, 'n' | 'curriculum' | 'warmStart'>>): Experiment {
   return exploration({
     selectors: fixed,
     validation: { tasks: ['@loop-train'], seeds: { from: 10_000, to: 10_000 } },
@@ -216,3 +222,4 @@ function loop(change: Partial<Pick<LoopPlan, 'n' | 'curriculum'>>): Experiment {
 export const loopPlain = loop({});
 export const loopCurriculum = loop({ curriculum: 0.5 });
 export const loopMixed = loop({ n: [2, 3, 5] });
+export const loopWarm = loop({ warmStart: true });
