@@ -15,6 +15,9 @@
 
 #define BOQ_INLINE inline __attribute__((always_inline))
 
+/// BOQ_VECTORISED before a function of plain loops, which the compiler makes vectors of by itself, compiles
+/// it for each of these machines.
+///
 /// BOQ_PER_CPU(void f(int n), body<V>(n)) defines f, which calls the body with V = Lanes<L> of the machine it
 /// runs on. The versions of one f have one name; the program picks among them when it starts.
 #define BOQ_FOR_LANES(lanes, declaration, ...) \
@@ -23,11 +26,13 @@
     __VA_ARGS__;                               \
   }
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define BOQ_VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #define BOQ_PER_CPU(declaration, ...)                                                      \
   __attribute__((target("arch=x86-64-v4"))) BOQ_FOR_LANES(16, declaration, __VA_ARGS__)    \
       __attribute__((target("arch=x86-64-v3"))) BOQ_FOR_LANES(8, declaration, __VA_ARGS__) \
           __attribute__((target("default"))) BOQ_FOR_LANES(4, declaration, __VA_ARGS__)
 #else
+#define BOQ_VECTORISED
 #define BOQ_PER_CPU(declaration, ...) BOQ_FOR_LANES(4, declaration, __VA_ARGS__)
 #endif
 

@@ -9,15 +9,8 @@
 #include <limits>
 #include <vector>
 
+#include "native/core/simd.h"
 #include "native/iql/random.h"
-
-// The loops are plain C++ for the compiler's vectoriser; GCC builds them once per instruction set and picks
-// at load.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define BOQ_SIMD __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define BOQ_SIMD
-#endif
 
 namespace boq::iql {
 namespace {
@@ -55,8 +48,7 @@ struct Keep {
 
 // `first`: number of the row's first element, counted within the head.
 template <class T>
-inline __attribute__((always_inline)) void activate_row(T* h, const float* bias, int64_t n, uint32_t first,
-                                                        Keep keep) {
+BOQ_INLINE void activate_row(T* h, const float* bias, int64_t n, uint32_t first, Keep keep) {
   for (int64_t j = 0; j < n; ++j) {
     const float z = load(h[j]) + bias[j];
     const bool kept = hash32((first + static_cast<uint32_t>(j)) * 0x9e3779b9u ^ keep.key) >= keep.threshold;
@@ -65,35 +57,35 @@ inline __attribute__((always_inline)) void activate_row(T* h, const float* bias,
 }
 
 template <class T>
-inline __attribute__((always_inline)) void bias_row(T* h, const float* bias, int64_t n) {
+BOQ_INLINE void bias_row(T* h, const float* bias, int64_t n) {
   for (int64_t j = 0; j < n; ++j) store(h[j], load(h[j]) + bias[j]);
 }
 
 template <class T>
-inline __attribute__((always_inline)) void gate_row(T* grad, const T* h, int64_t n, float scale) {
+BOQ_INLINE void gate_row(T* grad, const T* h, int64_t n, float scale) {
   for (int64_t j = 0; j < n; ++j) store(grad[j], load(h[j]) > 0 ? load(grad[j]) * scale : 0.0f);
 }
 
 template <class T>
-inline __attribute__((always_inline)) void add_row(float* sum, const T* row, int64_t n) {
+BOQ_INLINE void add_row(float* sum, const T* row, int64_t n) {
   for (int64_t j = 0; j < n; ++j) sum[j] += load(row[j]);
 }
 
-BOQ_SIMD void activate(float* h, const float* bias, int64_t n, uint32_t first, Keep keep) {
+BOQ_VECTORISED void activate(float* h, const float* bias, int64_t n, uint32_t first, Keep keep) {
   activate_row(h, bias, n, first, keep);
 }
-BOQ_SIMD void activate(Bf16* h, const float* bias, int64_t n, uint32_t first, Keep keep) {
+BOQ_VECTORISED void activate(Bf16* h, const float* bias, int64_t n, uint32_t first, Keep keep) {
   activate_row(h, bias, n, first, keep);
 }
-BOQ_SIMD void shift(float* h, const float* bias, int64_t n) { bias_row(h, bias, n); }
-BOQ_SIMD void shift(Bf16* h, const float* bias, int64_t n) { bias_row(h, bias, n); }
-BOQ_SIMD void gate(float* grad, const float* h, int64_t n, float scale) { gate_row(grad, h, n, scale); }
-BOQ_SIMD void gate(Bf16* grad, const Bf16* h, int64_t n, float scale) { gate_row(grad, h, n, scale); }
-BOQ_SIMD void add(float* sum, const float* row, int64_t n) { add_row(sum, row, n); }
-BOQ_SIMD void add(float* sum, const Bf16* row, int64_t n) { add_row(sum, row, n); }
+BOQ_VECTORISED void shift(float* h, const float* bias, int64_t n) { bias_row(h, bias, n); }
+BOQ_VECTORISED void shift(Bf16* h, const float* bias, int64_t n) { bias_row(h, bias, n); }
+BOQ_VECTORISED void gate(float* grad, const float* h, int64_t n, float scale) { gate_row(grad, h, n, scale); }
+BOQ_VECTORISED void gate(Bf16* grad, const Bf16* h, int64_t n, float scale) { gate_row(grad, h, n, scale); }
+BOQ_VECTORISED void add(float* sum, const float* row, int64_t n) { add_row(sum, row, n); }
+BOQ_VECTORISED void add(float* sum, const Bf16* row, int64_t n) { add_row(sum, row, n); }
 
 template <class T>
-inline __attribute__((always_inline)) double squares_of(const T* x, int64_t n) {
+BOQ_INLINE double squares_of(const T* x, int64_t n) {
   double sums[8] = {};
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -102,8 +94,8 @@ inline __attribute__((always_inline)) double squares_of(const T* x, int64_t n) {
   for (; i < n; ++i) sums[0] += static_cast<double>(load(x[i])) * load(x[i]);
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
-BOQ_SIMD double squares(const float* x, int64_t n) { return squares_of(x, n); }
-BOQ_SIMD double squares(const Bf16* x, int64_t n) { return squares_of(x, n); }
+BOQ_VECTORISED double squares(const float* x, int64_t n) { return squares_of(x, n); }
+BOQ_VECTORISED double squares(const Bf16* x, int64_t n) { return squares_of(x, n); }
 
 // The constants of a step, each rounded once: 1 - beta2 in float32 would be off by five parts in 100,000.
 struct AdamFactors {
@@ -111,9 +103,8 @@ struct AdamFactors {
 };
 
 template <class T>
-inline __attribute__((always_inline)) void adam_block(float* __restrict p, const T* __restrict g,
-                                                      float* __restrict m, float* __restrict v, Bf16* half,
-                                                      int64_t n, AdamFactors f) {
+BOQ_INLINE void adam_block(float* __restrict p, const T* __restrict g, float* __restrict m,
+                           float* __restrict v, Bf16* half, int64_t n, AdamFactors f) {
   for (int64_t i = 0; i < n; ++i) {
     const float gradient = load(g[i]) * f.inverse_scale + f.decay * p[i];
     m[i] = f.beta1 * m[i] + f.rest1 * gradient;
@@ -124,15 +115,15 @@ inline __attribute__((always_inline)) void adam_block(float* __restrict p, const
     for (int64_t i = 0; i < n; ++i) store(half[i], p[i]);
   }
 }
-BOQ_SIMD void adam(float* p, const float* g, float* m, float* v, Bf16* half, int64_t n, AdamFactors f) {
+BOQ_VECTORISED void adam(float* p, const float* g, float* m, float* v, Bf16* half, int64_t n, AdamFactors f) {
   adam_block(p, g, m, v, half, n, f);
 }
-BOQ_SIMD void adam(float* p, const Bf16* g, float* m, float* v, Bf16* half, int64_t n, AdamFactors f) {
+BOQ_VECTORISED void adam(float* p, const Bf16* g, float* m, float* v, Bf16* half, int64_t n, AdamFactors f) {
   adam_block(p, g, m, v, half, n, f);
 }
 
 template <class From, class To>
-inline __attribute__((always_inline)) void convert_row(const From* from, To* to, int64_t n, RowScaling s) {
+BOQ_INLINE void convert_row(const From* from, To* to, int64_t n, RowScaling s) {
   if (s.mean == nullptr) {
     for (int64_t j = 0; j < n; ++j) store(to[j], load(from[j]));
     return;
@@ -144,8 +135,10 @@ inline __attribute__((always_inline)) void convert_row(const From* from, To* to,
   }
 }
 
-#define BOQ_CONVERT(From, To) \
-  BOQ_SIMD void convert(const From* from, To* to, int64_t n, RowScaling s) { convert_row(from, to, n, s); }
+#define BOQ_CONVERT(From, To)                                                      \
+  BOQ_VECTORISED void convert(const From* from, To* to, int64_t n, RowScaling s) { \
+    convert_row(from, to, n, s);                                                   \
+  }
 BOQ_CONVERT(float, float)
 BOQ_CONVERT(float, Bf16)
 BOQ_CONVERT(Bf16, float)
