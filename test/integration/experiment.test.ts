@@ -164,6 +164,10 @@ describe('a whole experiment', () => {
       const seen = [...trained].find(([id]) => cells.includes(id))![1];
       expect(cells.some((cell) => seen.includes(cell))).to.equal(false);
     }
+    const loop = { explore: { runs: 1 }, cycles: 1, exploit: { runs: 1, selector: 'best-of-q' } };
+    const both = { ...folded, training: { ...folded.training, loop } };
+    const refused = await runExperiment(both, { ...options(), name: 'both' }).catch((error) => error);
+    expect(isBoqError(refused, 'BOQ_USAGE'), String(refused)).to.equal(true);
     const written = await writeReport({ paths: runs, out: join(root, 'folds.html') });
     const [evaluation] = written.data.evaluations;
     expect(evaluation!.estimand).to.equal('unseen-tasks');

@@ -126,24 +126,25 @@ class Conductor {
 
   /** Plays and embeds the episodes of one draw; one entry for each model that is trained on them. */
   async #episodes(suffix: string, { seed, seeds }: { seed: number; seeds: SeedRange }): Promise<Episodes[]> {
-    const { training } = this.#experiment;
-    const { tasks, folds, loop, sharedAs } = training;
-    const sets = folds ? tasks.map((fold, index) => ({ set: [fold], name: `-fold-${index + 1}` })) : null;
-    const runs: string[] = [];
-    let looped: string | null = null;
+    const { tasks, folds, loop, sharedAs } = this.#experiment.training;
+    if (folds && loop)
+      throw new BoqError('BOQ_USAGE', 'Expected folds of tasks or a loop over them, not both.');
     if (loop) {
-      const played = await this.#loop(loop, suffix, seed, seeds);
-      runs.push(...played.runs);
-      looped = played.model;
-    } else {
-      for (const { set, name } of sets ?? [{ set: tasks, name: '' }]) {
-        const run = this.#path('runs', `-train${suffix}${name}`, sharedAs);
-        await this.#collect(run, set, seed, seeds);
-        runs.push(run);
-      }
+      const { runs, model } = await this.#loop(loop, suffix, seed, seeds);
+      for (const run of runs) await this.#embed(run);
+      return [{ suffix, runs, looped: model }];
     }
-    for (const run of runs) await this.#embed(run);
-    if (!sets) return [{ suffix, runs, looped }];
+    const sets = folds
+      ? tasks.map((fold, index) => ({ set: [fold], name: `-fold-${index + 1}` }))
+      : [{ set: tasks, name: '' }];
+    const runs: string[] = [];
+    for (const { set, name } of sets) {
+      const run = this.#path('runs', `-train${suffix}${name}`, sharedAs);
+      await this.#collect(run, set, seed, seeds);
+      await this.#embed(run);
+      runs.push(run);
+    }
+    if (!folds) return [{ suffix, runs, looped: null }];
     return sets.map(({ name }, left) => ({
       suffix: suffix + name,
       runs: runs.filter((_, index) => index !== left),
