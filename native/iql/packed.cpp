@@ -199,35 +199,31 @@ PackedNetwork::PackedNetwork(Network network)
   }
 }
 
-PackedPass PackedNetwork::begin(const std::vector<at::Tensor>& inputs,
-                                std::vector<PackedProduct>& products) const {
-  PackedPass pass;
-  for (const at::Tensor& input : inputs) pass.inputs.push_back(padded_rows(input));
+at::Tensor PackedNetwork::forward(const std::vector<at::Tensor>& inputs,
+                                  const std::vector<std::vector<int64_t>>& rows) const {
+  const auto n = static_cast<int64_t>(rows[0].size());
+  std::vector<at::Tensor> wide, parts;  // parts[k * streams + s]: [n_s, hidden]
+  std::vector<PackedProduct> products;
+  for (const at::Tensor& input : inputs) wide.push_back(padded_rows(input));
   const int64_t hidden = layers_[0].bias.size(1);
-  if (task_stream_ >= 0) pass.known = tasks_->recall(pass.inputs[static_cast<size_t>(task_stream_)]);
+  const at::Tensor task = task_stream_ < 0 ? at::Tensor() : wide[static_cast<size_t>(task_stream_)];
+  const at::Tensor known = task.defined() ? tasks_->recall(task) : at::Tensor();
   for (int64_t i = 0; i < heads_ * streams_; ++i) {
-    if (pass.known.defined() && i % streams_ == task_stream_) {
-      pass.parts.push_back(pass.known[i / streams_]);
+    if (known.defined() && i % streams_ == task_stream_) {
+      parts.push_back(known[i / streams_]);
       continue;
     }
-    const at::Tensor& x = pass.inputs[static_cast<size_t>(i % streams_)];
-    pass.parts.push_back(at::empty({x.size(0), hidden}, at::kFloat));
+    const at::Tensor& x = wide[static_cast<size_t>(i % streams_)];
+    parts.push_back(at::empty({x.size(0), hidden}, at::kFloat));
     products.push_back({&layers_[0].weights[static_cast<size_t>(i)], x.const_data_ptr<float>(),
-                        pass.parts.back().mutable_data_ptr<float>(), x.size(0), hidden});
+                        parts.back().mutable_data_ptr<float>(), x.size(0), hidden});
   }
-  return pass;
-}
-
-at::Tensor PackedNetwork::finish(const PackedPass& pass,
-                                 const std::vector<std::vector<int64_t>>& rows) const {
-  const auto& parts = pass.parts;
-  const auto n = static_cast<int64_t>(rows[0].size());
-  const int64_t hidden = layers_[0].bias.size(1);
-  if (task_stream_ >= 0 && !pass.known.defined()) {
+  multiply(products);
+  if (task.defined() && !known.defined()) {
     std::vector<at::Tensor> results;
     for (int64_t k = 0; k < heads_; ++k)
       results.push_back(parts[static_cast<size_t>(k * streams_ + task_stream_)]);
-    tasks_->keep(pass.inputs[static_cast<size_t>(task_stream_)], at::stack(results));
+    tasks_->keep(task, at::stack(results));
   }
 
   at::Tensor h = at::zeros({heads_, n, padded(hidden)}, at::kFloat);
@@ -245,7 +241,7 @@ at::Tensor PackedNetwork::finish(const PackedPass& pass,
     const PackedLayer& next = layers_[i + 1];
     const int64_t in = layers_[i].bias.size(1), out = next.bias.size(1), stride = h.size(2);
     at::Tensor y = at::zeros({heads_, n, padded(out)}, at::kFloat);
-    std::vector<PackedProduct> products;
+    products.clear();
     for (int64_t k = 0; k < heads_; ++k) {
       float* x = h.mutable_data_ptr<float>() + k * n * stride;
       activate(x, layers_[i].bias[k].const_data_ptr<float>(), n, in, stride);

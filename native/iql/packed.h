@@ -35,14 +35,6 @@ struct PackedProduct {
 /// All products in one parallel region. A row's result does not depend on the other rows or on the threads.
 void multiply(const std::vector<PackedProduct>& products);
 
-/// One batch on its way through a network.
-struct PackedPass {
-  std::vector<at::Tensor> inputs;  ///< [n_i, stride], one a stream
-  std::vector<at::Tensor>
-      parts;         ///< parts[k * streams + s]: [n_s, hidden], what stream s adds to the first layer
-  at::Tensor known;  ///< the tasks' part, where it was remembered: [K, n, hidden]
-};
-
 class PackedNetwork {
  public:
   PackedNetwork();
@@ -52,13 +44,10 @@ class PackedNetwork {
   PackedNetwork& operator=(PackedNetwork&&) noexcept;
   ~PackedNetwork();
 
-  /// Values without dropout, in two halves around one multiply(), so that several networks can share it:
-  /// their first layers are most of the work. inputs: float32 [n_i, E], one a stream; what is to be
-  /// multiplied is added to `products`. Safe to call from several threads, as finish() is.
-  PackedPass begin(const std::vector<at::Tensor>& inputs, std::vector<PackedProduct>& products) const;
-
-  /// Once the products are made: float32 [K, n, outputs], whose row j takes row rows[i][j] of stream i.
-  at::Tensor finish(const PackedPass& pass, const std::vector<std::vector<int64_t>>& rows) const;
+  /// Values without dropout. inputs: float32 [n_i, E], one a stream; row j of the result takes row rows[i][j]
+  /// of stream i. Returns float32 [K, n, outputs]. Safe to call from several threads.
+  at::Tensor forward(const std::vector<at::Tensor>& inputs,
+                     const std::vector<std::vector<int64_t>>& rows) const;
 
  private:
   struct PackedLayer {

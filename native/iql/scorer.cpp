@@ -48,28 +48,6 @@ Standardiser load_standardiser(const SafetensorsFile& file, const std::string& s
   return result;
 }
 
-std::vector<int64_t> numbers_to(int64_t count) {
-  std::vector<int64_t> numbers(static_cast<size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
-/// For every stream, the row of each candidate: its state's, or its own.
-std::vector<std::vector<int64_t>> rows_of(const NetworkShape& shape, const at::Tensor& owner) {
-  const int64_t* owners = owner.const_data_ptr<int64_t>();
-  const std::vector<int64_t> shared(owners, owners + owner.numel()), own = numbers_to(owner.numel());
-  std::vector<std::vector<int64_t>> rows;
-  for (const std::string& stream : shape.streams)
-    rows.push_back(stream == "state" || stream == "task" ? shared : own);
-  return rows;
-}
-
-/// What one batch is worth.
-struct Values {
-  at::Tensor q;  ///< [K, C]; undefined without candidates
-  at::Tensor v;  ///< [S]
-};
-
 }  // namespace
 
 struct Scorer::Model {
@@ -81,56 +59,37 @@ struct Scorer::Model {
   PackedNetwork packed_q, packed_v;  // on the CPU
   Standardisers standardisers;
 
-  /// Of float32 rows on the device, standardised; state and task have a row for every state, action and owner
-  /// one for every candidate.
-  Values values_of_rows(const at::Tensor& state, const at::Tensor& action, const at::Tensor& task,
-                        const at::Tensor& owner) const;
-
- private:
-  Values packed_values(const at::Tensor& state, const at::Tensor& action, const at::Tensor& task,
-                       const at::Tensor& owner) const;
+  /// [K, C] and [S]; state and task have a row for every state, action and owner one for every candidate.
+  at::Tensor q_of(const at::Tensor& state, const at::Tensor& action, const at::Tensor& task,
+                  const at::Tensor& owner) const;
+  at::Tensor v_of(const at::Tensor& state, const at::Tensor& task) const;
 };
 
-Values Scorer::Model::values_of_rows(const at::Tensor& state, const at::Tensor& action,
-                                     const at::Tensor& task, const at::Tensor& owner) const {
-  if (device.is_cpu()) return packed_values(state, action, task, owner);
-  Values values;
-  values.v = v.forward(select_inputs(v.shape(), state, {}, task)).select(0, 0).squeeze(1);
-  if (action.size(0) == 0) return values;
-  const at::Tensor index = owner.to(device);
-  values.q = values_of(config, q.forward(select_inputs(q.shape(), state.index_select(0, index), action,
-                                                       task.index_select(0, index))));
-  return values;
+at::Tensor Scorer::Model::q_of(const at::Tensor& state, const at::Tensor& action, const at::Tensor& task,
+                               const at::Tensor& owner) const {
+  const NetworkShape shape = q_shape(config, width);
+  if (!device.is_cpu()) {
+    const at::Tensor index = owner.to(device);
+    return values_of(config, q.forward(select_inputs(shape, state.index_select(0, index), action,
+                                                     task.index_select(0, index))));
+  }
+  const int64_t* owners = owner.const_data_ptr<int64_t>();
+  const std::vector<int64_t> shared(owners, owners + owner.numel());
+  std::vector<int64_t> own(shared.size());
+  std::iota(own.begin(), own.end(), 0);
+  std::vector<std::vector<int64_t>> rows;
+  for (const std::string& stream : shape.streams)
+    rows.push_back(stream == "state" || stream == "task" ? shared : own);
+  return values_of(config, packed_q.forward(select_inputs(shape, state, action, task, owner), rows));
 }
 
-Values Scorer::Model::packed_values(const at::Tensor& state, const at::Tensor& action, const at::Tensor& task,
-                                    const at::Tensor& owner) const {
-  const NetworkShape of_q = q_shape(config, width), of_v = v_shape(config, width);
-  const bool has_candidates = action.size(0) > 0;
-  const auto q_inputs = select_inputs(of_q, state, action, task, owner);
-  const auto v_inputs = select_inputs(of_v, state, {}, task);
-  std::vector<PackedProduct> products;
-  PackedPass q_pass;
-  if (has_candidates) q_pass = packed_q.begin(q_inputs, products);
-  const PackedPass v_pass = packed_v.begin(v_inputs, products);
-  multiply(products);
-
-  Values values;
-  const auto finish = [&](int64_t first, int64_t last) {
-    const c10::NoGradGuard no_grad;  // a setting of each thread
-    if (first == 0 && has_candidates)
-      values.q = values_of(config, packed_q.finish(q_pass, rows_of(of_q, owner)));
-    if (last == 2)
-      values.v = packed_v.finish(v_pass, std::vector(v_inputs.size(), numbers_to(state.size(0))))
-                     .select(0, 0)
-                     .squeeze(1);
-  };
-  // Of few states, a thread for each network; of many, all threads for one network and then the other.
-  if (state.size(0) < kManyStates)
-    at::parallel_for(0, 2, 1, finish);
-  else
-    finish(0, 2);
-  return values;
+at::Tensor Scorer::Model::v_of(const at::Tensor& state, const at::Tensor& task) const {
+  const NetworkShape shape = v_shape(config, width);
+  const auto inputs = select_inputs(shape, state, {}, task);
+  if (!device.is_cpu()) return v.forward(inputs).select(0, 0).squeeze(1).cpu();
+  std::vector<int64_t> own(static_cast<size_t>(state.size(0)));
+  std::iota(own.begin(), own.end(), 0);
+  return packed_v.forward(inputs, std::vector(inputs.size(), own)).select(0, 0).squeeze(1);
 }
 
 Scorer::Scorer(std::unique_ptr<const Model> model) : model_(std::move(model)) {}
@@ -205,12 +164,26 @@ Scores Scorer::score(const ScoreBatch& batch) const {
 
   const at::Tensor state = m.standardisers.state.apply(batch.states.to(m.device, at::kFloat));
   const at::Tensor task = m.standardisers.task.apply(batch.tasks.to(m.device, at::kFloat));
-  const at::Tensor action = m.standardisers.action.apply(batch.actions.to(m.device, at::kFloat));
-  const Values values = m.values_of_rows(state, action, task, owner.contiguous());
-  scores.v = values.v.cpu();
+  at::Tensor heads;
+  const auto forward = [&](int64_t first, int64_t last) {
+    const c10::NoGradGuard no_grad_here;  // a setting of each thread
+    for (int64_t network = first; network < last; ++network) {
+      if (network == 0 && actions > 0) {
+        const at::Tensor action = m.standardisers.action.apply(batch.actions.to(m.device, at::kFloat));
+        heads = m.q_of(state, action, task, owner.contiguous());
+      } else if (network == 1) {
+        scores.v = m.v_of(state, task);
+      }
+    }
+  };
+  // Of few states, a thread for each network; of many, all threads for one network and then the other.
+  if (states < kManyStates && m.device.is_cpu())
+    at::parallel_for(0, 2, 1, forward);
+  else
+    forward(0, 2);
   if (actions > 0) {
-    scores.q = values.q.mean(0).cpu();
-    if (values.q.size(0) > 1) scores.spread = values.q.std(0, /*unbiased=*/false).cpu();
+    scores.q = heads.mean(0).cpu();
+    if (heads.size(0) > 1) scores.spread = heads.std(0, /*unbiased=*/false).cpu();
   }
   BOQ_CHECK(at::isfinite(scores.q).all().item<bool>() && at::isfinite(scores.v).all().item<bool>(),
             ErrorCode::kNotFinite, "expected finite values, got NaN or infinity; are the embeddings finite?");

@@ -27,21 +27,13 @@ Network network_of(int64_t heads, int64_t outputs) {
   return network;
 }
 
-at::Tensor forward(const PackedNetwork& network, const std::vector<at::Tensor>& inputs,
-                   const std::vector<std::vector<int64_t>>& rows) {
-  std::vector<PackedProduct> products;
-  const PackedPass pass = network.begin(inputs, products);
-  multiply(products);
-  return network.finish(pass, rows);
-}
-
 TEST_CASE("packed networks: the values of the network, up to 16-bit weights") {
   for (const int64_t outputs : {1, 5}) {
     const Network network = network_of(2, outputs);
     const PackedNetwork packed(network);
     const at::Tensor state = noise(2, 1), action = noise(6, 2), task = noise(1, 3);
     const std::vector<int64_t> owner = {0, 0, 0, 1, 1, 0}, own = {0, 1, 2, 3, 4, 5}, only(6, 0);
-    const at::Tensor got = forward(packed, {state, action, task}, {owner, own, only});
+    const at::Tensor got = packed.forward({state, action, task}, {owner, own, only});
     const at::Tensor expected = network.forward(
         {state.index_select(0, at::tensor(owner)), action, task.index_select(0, at::tensor(only))});
     CHECK(got.sizes() == expected.sizes());
@@ -59,12 +51,12 @@ TEST_CASE("packed networks: a row's value is the same to the bit, whatever else 
     own.push_back(i % 10);  // the last candidate equals the first
   }
   owner.back() = 0;
-  const at::Tensor all = forward(packed, {state, action, task}, {owner, own, owner});
+  const at::Tensor all = packed.forward({state, action, task}, {owner, own, owner});
   CHECK(all[0][0].item<float>() == all[0][10].item<float>());
   for (int64_t i = 0; i < 11; ++i) {
     const int64_t s = owner[static_cast<size_t>(i)], a = own[static_cast<size_t>(i)];
-    const at::Tensor one = forward(
-        packed, {state.narrow(0, s, 1), action.narrow(0, a, 1), task.narrow(0, s, 1)}, {{0}, {0}, {0}});
+    const at::Tensor one = packed.forward(
+        {state.narrow(0, s, 1), action.narrow(0, a, 1), task.narrow(0, s, 1)}, {{0}, {0}, {0}});
     CHECK(one.item<float>() == all[0][i].item<float>());
   }
 }
@@ -73,7 +65,7 @@ TEST_CASE("packed networks: tasks that were met before change nothing, however m
   const PackedNetwork packed(network_of(2, 1)), fresh(network_of(2, 1));
   const at::Tensor state = noise(1, 1), action = noise(1, 2), tasks = noise(100, 3);
   const auto value = [&](const PackedNetwork& network, int64_t task) {
-    return forward(network, {state, action, tasks.narrow(0, task, 1)}, {{0}, {0}, {0}});
+    return network.forward({state, action, tasks.narrow(0, task, 1)}, {{0}, {0}, {0}});
   };
   std::vector<at::Tensor> first;
   for (int64_t i = 0; i < 100; ++i) first.push_back(value(packed, i));
@@ -82,7 +74,7 @@ TEST_CASE("packed networks: tasks that were met before change nothing, however m
   CHECK(at::equal(value(fresh, 0), first[0]));
   CHECK_FALSE(at::equal(first[0], first[1]));
   // A batch of known and unknown tasks.
-  const at::Tensor both = forward(fresh, {state, action, tasks.narrow(0, 0, 2)}, {{0, 0}, {0, 0}, {0, 1}});
+  const at::Tensor both = fresh.forward({state, action, tasks.narrow(0, 0, 2)}, {{0, 0}, {0, 0}, {0, 1}});
   CHECK(at::equal(both.select(1, 0), first[0].select(1, 0)));
   CHECK(at::equal(both.select(1, 1), first[1].select(1, 0)));
 }
