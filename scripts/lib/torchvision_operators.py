@@ -12,7 +12,5 @@ try:
 except RuntimeError:
     for _name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
         del sys.modules[_name]
-    # Kept by the module: the operators are gone when their library is.
-    _library = torch.library.Library("torchvision", "DEF")
-    _library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    _library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    torch.library.define("torchvision::nms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    torch.library.define("torchvision::qnms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")

@@ -1,11 +1,14 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { isBoqError } from '../../ts/core/errors.js';
+import { evaluate } from '../../ts/evaluation/evaluate.js';
 import type { Experiment } from '../../ts/evaluation/experiment.js';
+import { ModelSet } from '../../ts/evaluation/models.js';
 import type { Results } from '../../ts/evaluation/results.js';
 import { runExperiment } from '../../ts/evaluation/run-experiment.js';
+import type { ModelConfig } from '../../ts/learning/model-card.js';
 import { writeTinyCheckpoint } from '../../ts/learning/tiny-checkpoint.js';
 import { confirm } from '../../ts/report/confirmation.js';
 import { loadComparisons } from '../../ts/report/load.js';
@@ -165,9 +168,34 @@ describe('a whole experiment', () => {
       expect(cells.some((cell) => seen.includes(cell))).to.equal(false);
     }
     const loop = { explore: { runs: 1 }, cycles: 1, exploit: { runs: 1, selector: 'best-of-q' } };
-    const both = { ...folded, training: { ...folded.training, loop } };
-    const refused = await runExperiment(both, { ...options(), name: 'both' }).catch((error) => error);
-    expect(isBoqError(refused, 'BOQ_USAGE'), String(refused)).to.equal(true);
+    for (const wrong of [
+      { ...folded, training: { ...folded.training, loop } },
+      { ...folded, references: [{ policy: 'page', refit: 'filtered' as const }] },
+    ]) {
+      const refused = await runExperiment(wrong, { ...options(), name: 'wrong' }).catch((error) => error);
+      expect(isBoqError(refused, 'BOQ_USAGE'), String(refused)).to.equal(true);
+    }
+    const dataOf = async (folder: string): Promise<string[]> => {
+      const config = JSON.parse(await readFile(join(root, folder, 'config.json'), 'utf8')) as ModelConfig;
+      return config.data.map(({ path }) => path);
+    };
+    const learnedFrom = await dataOf('models/folds-1-fold-1');
+    expect(learnedFrom.some((path) => path.includes('labels-max'))).to.equal(true);
+    expect(await dataOf('runs/folds-shuffled-1-fold-1')).to.deep.equal(learnedFrom);
+    await using set = new ModelSet({ embedder: checkpoint });
+    const path = join(root, 'models', 'folds-1-fold-1');
+    const gone = join(root, 'runs', 'folds-train-1-fold-2');
+    await rename(gone, `${gone}-moved`);
+    const models = [{ ...(await set.open(path)), control: null }];
+    const { policy, benchmark, training } = folded;
+    const seeds = { from: 20_000, to: 20_000 };
+    const unknown = await evaluate({
+      ...{ policy, benchmark, seeds, models, heldOut: true, out: join(root, 'runs', 'unknown') },
+      ...{ tasks: training.tasks, selectors: ['prompting', 'best-of-q'] },
+    }).catch((error) => error);
+    expect(isBoqError(unknown, 'BOQ_USAGE'), String(unknown)).to.equal(true);
+    expect(String(unknown)).to.include(gone);
+    await rename(`${gone}-moved`, gone);
     const written = await writeReport({ paths: runs, out: join(root, 'folds.html') });
     const [evaluation] = written.data.evaluations;
     expect(evaluation!.estimand).to.equal('unseen-tasks');

@@ -122,12 +122,12 @@ class Evaluation {
         `The selector ${scoring.text} needs a trained model: give one with --model.`,
       );
     }
-    const unknown = this.#models.find(({ folder, trainingTasks }) => folder && trainingTasks.length === 0);
+    const unknown = this.#models.find(({ missingData }) => missingData.length > 0);
     if (options.heldOut && unknown) {
       throw new BoqError(
         'BOQ_USAGE',
-        `Expected to know which tasks ${unknown.path} was trained on, but the data that it names is gone: ` +
-          'it cannot be measured on held-out tasks alone.',
+        `Expected to know which tasks ${unknown.path} was trained on, but ${unknown.missingData.join(', ')} is gone: ` +
+          'train it again on data that is there, or evaluate without holding tasks out.',
       );
     }
     const isAuto = this.#specs.some((entry) => entry.isAuto);

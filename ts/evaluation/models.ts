@@ -20,8 +20,10 @@ export interface OpenModel {
   /** Generation in the keys of the episodes it chooses: equal for equal weights, wherever they lie. */
   id: string;
   critic: Critic;
-  /** Tasks that training saw. */
+  /** Tasks that training saw, as far as its data is still there. */
   trainingTasks: string[];
+  /** Folders of data that training named and that are gone. */
+  missingData: string[];
 }
 
 /** The checkpoint that a set of models shares. */
@@ -61,7 +63,7 @@ export class ModelSet implements AsyncDisposable {
       folder: path,
       id: hash.slice(0, 12),
       critic: new QCritic(embedder, scorer, path, config.calibration ?? null),
-      trainingTasks: await tasksOf(config),
+      ...(await tasksOf(config)),
     };
   }
 
@@ -100,7 +102,14 @@ export class ModelSet implements AsyncDisposable {
 
 /** The control that gives all candidates one value, so that only the policy's order decides. */
 export function constantModel(): OpenModel {
-  return { path: 'constant', folder: null, id: 'constant', critic: new ConstantCritic(), trainingTasks: [] };
+  return {
+    path: 'constant',
+    folder: null,
+    id: 'constant',
+    critic: new ConstantCritic(),
+    trainingTasks: [],
+    missingData: [],
+  };
 }
 
 /** The model folder below `root` that was finished last, or null. */
@@ -167,8 +176,13 @@ async function readModelConfig(path: string): Promise<ModelConfig> {
   );
 }
 
-/** Tasks of the data that a model names; data that is gone names none. */
-async function tasksOf(config: ModelConfig): Promise<string[]> {
-  const manifests = await Promise.all(config.data.map(({ path }) => readManifest(path)));
-  return [...new Set(manifests.flatMap((manifest) => manifest?.taskNames ?? []))].sort();
+async function tasksOf({ data }: ModelConfig): Promise<Pick<OpenModel, 'trainingTasks' | 'missingData'>> {
+  const tasks = new Set<string>();
+  const missingData: string[] = [];
+  for (const { path } of data) {
+    const manifest = await readManifest(path);
+    if (manifest === null) missingData.push(path);
+    for (const name of manifest?.taskNames ?? []) tasks.add(name);
+  }
+  return { trainingTasks: [...tasks].sort(), missingData };
 }

@@ -126,9 +126,16 @@ class Conductor {
 
   /** Plays and embeds the episodes of one draw; one entry for each model that is trained on them. */
   async #episodes(suffix: string, { seed, seeds }: { seed: number; seeds: SeedRange }): Promise<Episodes[]> {
-    const { tasks, folds, loop, sharedAs } = this.#experiment.training;
+    const { training, references } = this.#experiment;
+    const { tasks, folds, loop, sharedAs } = training;
     if (folds && loop)
       throw new BoqError('BOQ_USAGE', 'Expected folds of tasks or a loop over them, not both.');
+    if (folds && references.some(({ refit }) => refit !== undefined)) {
+      throw new BoqError(
+        'BOQ_USAGE',
+        'Expected no refitted policy beside folds of tasks: it would be measured on tasks that it was fitted to.',
+      );
+    }
     if (loop) {
       const { runs, model } = await this.#loop(loop, suffix, seed, seeds);
       for (const run of runs) await this.#embed(run);
@@ -157,7 +164,8 @@ class Conductor {
     const model = looped ?? this.#path('models', suffix, training.sharedAs);
     const control = this.#path('runs', `-shuffled${suffix}`);
     if (!looped) await this.#train(model, runs, { seed }, training.backup);
-    if (controls.shuffled.length > 0) await this.#train(control, runs, { seed, shuffleRewards: true });
+    if (controls.shuffled.length > 0)
+      await this.#train(control, runs, { seed, shuffleRewards: true }, training.backup);
     const variants: string[] = [];
     for (const { name, config, backup } of this.#experiment.variants ?? []) {
       const folder = this.#path('models', `-${name}${suffix}`);

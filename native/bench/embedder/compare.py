@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import pathlib
-import platform
 import shutil
 import statistics
 import subprocess
@@ -24,8 +23,12 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+from machine import machine  # noqa: E402
+
 ROOT = HERE.parent.parent.parent
-NEEDED = "import torch, transformers, safetensors, PIL"
+# torchvision may be there and not load by itself: beside a CPU build of torch its operators are declared first.
+NEEDED = "import torch, transformers, safetensors, PIL, importlib.util as util; assert util.find_spec('torchvision')"
 TITLES = {
     "state": "one state",
     "step": "one step: state, three actions, task",
@@ -43,23 +46,7 @@ def find_python():
             tried.append(candidate)
             if subprocess.run([candidate, "-c", NEEDED], capture_output=True).returncode == 0:
                 return candidate
-    sys.exit(f"no Python with torch, transformers, safetensors and Pillow among {', '.join(tried)}; name one with BOQ_PYTHON")
-
-
-def instructions(cpuinfo):
-    """What decides how fast products are, as the kernel names it."""
-    known = {"avx512_bf16": "AVX512-BF16", "avx512f": "AVX-512", "avx2": "AVX2"}
-    return next((f", {name}" for flag, name in known.items() if flag in cpuinfo), "")
-
-
-def machine():
-    name = platform.processor() or platform.machine()
-    cpuinfo = pathlib.Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        text = cpuinfo.read_text()
-        models = [line.split(":")[1].strip() for line in text.splitlines() if "model name" in line]
-        name = f"{len(models)} cores of {models[0]}{instructions(text)}"
-    return name
+    sys.exit(f"no Python with torch, torchvision, transformers, safetensors and Pillow among {', '.join(tried)}; name one with BOQ_PYTHON")
 
 
 class Side:

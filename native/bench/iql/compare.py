@@ -15,13 +15,15 @@ import argparse
 import json
 import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+from machine import machine  # noqa: E402
+
 ROOT = HERE.parent.parent.parent
 SIDES = {
     "this package, bfloat16": ("ours", ["--precision", "bfloat16"]),
@@ -34,15 +36,6 @@ SCORERS = {
     "this package": ("ours", []),
     "PyTorch, eager": ("torch", ["--variant", "eager"]),
 }
-
-
-def machine():
-    name = platform.processor() or platform.machine()
-    cpuinfo = pathlib.Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        name = f"{len(models)} cores of {models[0]}"
-    return name
 
 
 def floor(width, batch=128):
