@@ -12,7 +12,6 @@ const studies: Readonly<Record<string, Experiment>> = {
   'gain-page': selectionGain.page,
   'gain-page-sampled': selectionGain.pageSampled,
   selection: selection.page,
-  'selection-page-sampled': selection.pageSampled,
   'selection-rules': selection.rules,
   'selection-baselines': selection.baselines,
   'selection-search': selection.search,

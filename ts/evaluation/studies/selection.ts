@@ -75,24 +75,6 @@ export const page: Experiment = {
   confirmation,
 };
 
-/**
- * Against a policy that samples: a stand-in for a language model, nothing more. Three loops of a quarter of the
- * episodes, which with `page` gained at a margin what the whole ones did.
- */
-export const pageSampled: Experiment = {
-  ...page,
-  policy: 'page-sampled',
-  temperature: 0.5,
-  training: {
-    ...loops,
-    draws: [0, 1, 2].map((index) => ({
-      seed: 51 + index,
-      seeds: { from: 8000 + 10 * index, to: 8001 + 10 * index },
-    })),
-  },
-  references: [],
-};
-
 /** Exploring studies share the episodes and the model of the confirmation's first loop. */
 const firstLoop: Experiment['training'] = {
   ...loops,
