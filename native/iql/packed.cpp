@@ -23,6 +23,7 @@ constexpr int64_t kPadding = 32;            // a row's length is a multiple: two
 constexpr int64_t kIntegersFrom = 1 << 17;  // weights of a matrix
 constexpr int64_t kBlock = 32;              // rows of a matrix that one task multiplies
 constexpr int64_t kSerial = 1 << 20;        // weights below which waking a thread costs more than it does
+constexpr int64_t kAhead = 12 << 10;        // bytes: how far before their use weights are asked for
 
 // One row of weights times R rows of x. Each row's sum runs in the same order for every R.
 template <class V, int R, class T>
@@ -32,6 +33,9 @@ BOQ_INLINE void multiply_rows(const T* w, float scale, const float* x, int64_t n
   static_assert(kPadding % (2 * kLanes) == 0);
   typename V::Floats sums[R][2] = {};
   for (int64_t i = 0; i < n; i += 2 * kLanes) {
+    // The processor's own prefetching stops at every 4 KB, a row of the usual width. Beyond the matrix this
+    // is ignored.
+    __builtin_prefetch(reinterpret_cast<const char*>(w + i) + kAhead);
     const auto low = V::load(w + i), high = V::load(w + i + kLanes);
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
