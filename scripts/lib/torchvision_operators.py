@@ -12,5 +12,5 @@ try:
 except RuntimeError:
     for _name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
         del sys.modules[_name]
-    torch.library.define("torchvision::nms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    torch.library.define("torchvision::qnms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    for _name in ("nms", "qnms"):
+        torch.library.define(f"torchvision::{_name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
