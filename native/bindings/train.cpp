@@ -8,6 +8,7 @@
 #include "native/bindings/cancel_token.h"
 #include "native/bindings/convert.h"
 #include "native/bindings/errors.h"
+#include "native/core/background.h"
 #include "native/core/device.h"
 #include "native/iql/trainer.h"
 
@@ -36,6 +37,16 @@ iql::TrainRequest read_request(const Napi::Value& value) {
   return request;
 }
 
+Json train_models(const iql::TrainRequest& request, const JobContext& job) {
+  const auto report = [&](const iql::TrainProgress& progress) {
+    job.report({{"step", progress.step},
+                {"steps", progress.steps},
+                {"stepsPerSecond", progress.steps_per_second},
+                {"metrics", progress.metrics}});
+  };
+  return iql::summary_to_json(iql::train_models(request, report, job.cancel));
+}
+
 }  // namespace
 
 Napi::Value train(const Napi::CallbackInfo& info) {
@@ -51,15 +62,9 @@ Napi::Value train(const Napi::CallbackInfo& info) {
         .run<Json>(
             std::move(queue), std::move(flag),
             [request = std::move(request)](const JobContext& job) {
-              return iql::summary_to_json(iql::train_models(
-                  request,
-                  [&](const iql::TrainProgress& progress) {
-                    job.report({{"step", progress.step},
-                                {"steps", progress.steps},
-                                {"stepsPerSecond", progress.steps_per_second},
-                                {"metrics", progress.metrics}});
-                  },
-                  job.cancel));
+              Json summary;
+              run_in_background([&] { summary = train_models(request, job); });
+              return summary;
             },
             [](Napi::Env env, Json& summary) { return to_js(env, summary); }, on_progress);
   });

@@ -1,3 +1,4 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +12,13 @@ import { embeddedRun, trainRequest } from '../support/trained.js';
 
 /** More steps than any test waits for. */
 const endless = 100_000_000;
+
+/** Milliseconds of a thread's turn, where the kernel tells. */
+function sliceOf(thread: string): number | undefined {
+  const path = `/proc/self/task/${thread}/sched`;
+  const slice = existsSync(path) && /^se\.slice\s*:\s*(\d+)$/m.exec(readFileSync(path, 'utf8'));
+  return slice ? Number(slice[1]) / 1e6 : undefined;
+}
 
 class OtherEmbedder extends FakeEmbedder {
   override readonly fingerprint = 'other000other000' as FakeEmbedder['fingerprint'];
@@ -106,6 +114,24 @@ describe('training', () => {
     running.abort();
     expect((await first).stopped).to.equal(true);
     expect(await readdir(folder)).to.not.include('never');
+  });
+
+  it('asks for longer turns of the processor than the thread that waits, so that this one goes first', async () => {
+    const turns = new Set<number | undefined>();
+    const controller = new AbortController();
+    await trainIql(trainRequest(data, join(folder, 'background'), { steps: endless }), {
+      signal: controller.signal,
+      onProgress: () => {
+        for (const id of readdirSync('/proc/self/task')) {
+          const name = readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim();
+          if (name === 'boq background') turns.add(sliceOf(id));
+        }
+        controller.abort();
+      },
+    });
+    const own = sliceOf(String(process.pid));
+    expect([...turns]).to.deep.equal([own === undefined ? undefined : 10]);
+    if (own !== undefined) expect(own).to.be.below(10);
   });
 
   it('stops when the progress callback throws, and rejects with what it threw', async () => {
