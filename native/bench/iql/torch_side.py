@@ -1,9 +1,9 @@
-"""The same gradient step in PyTorch, for comparison: python torch_side.py DATA --variant eager|fused [--threads N]
+"""The same gradient step in PyTorch, for comparison: python torch_side.py DATA --variant eager|fused [--precision bfloat16]
 
 eager: as published PyTorch IQL code writes it (update order, per-tensor modules, .item() of every loss, numpy indices
 into resident tensors): after algorithms/offline/iql.py of corl-team/CORL at eeeeef2, with Best-of-Q's networks, loss,
 clipping, schedule and hard target copies, without its actor.
-fused: the same with Adam(fused=True) and the matrix products under bfloat16 autocast.
+fused: the same with Adam(fused=True).
 compiled: fused, with the losses under torch.compile; on CUDA with its CUDA graphs (mode max-autotune-no-cudagraphs is
 not used: reduce-overhead captures the graph).
 
@@ -49,12 +49,12 @@ def asymmetric_l2_loss(u, tau):
 
 
 class ImplicitQLearning:
-    def __init__(self, width, device, variant):
-        self.fused = variant != "eager"
+    def __init__(self, width, device, variant, precision):
+        self.half = precision == "bfloat16"
         self.device = device
         self.qf, self.vf = Net(width, 3).to(device), Net(width, 2).to(device)
         self.q_target = copy.deepcopy(self.qf).requires_grad_(False).eval()
-        adam = {"lr": 3e-4, "weight_decay": 1e-4, "fused": True if self.fused else None}
+        adam = {"lr": 3e-4, "weight_decay": 1e-4, "fused": None if variant == "eager" else True}
         self.optimizers = [torch.optim.Adam(self.vf.parameters(), **adam), torch.optim.Adam(self.qf.parameters(), **adam)]
         self.schedules = [torch.optim.lr_scheduler.CosineAnnealingLR(o, STEPS) for o in self.optimizers]
         self.total_it = 0
@@ -64,7 +64,7 @@ class ImplicitQLearning:
             self.v_loss, self.q_loss = (torch.compile(f, mode=mode) for f in (self._v_loss, self._q_loss))
 
     def products(self):
-        return torch.autocast(self.device.type, torch.bfloat16) if self.fused else contextlib.nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16) if self.half else contextlib.nullcontext()
 
     def _v_loss(self, s, a, t):
         with self.products():
@@ -152,13 +152,14 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--variant", choices=("eager", "fused", "compiled"), default="eager")
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="bfloat16: autocast")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device = torch.device(options.device)
     replay = Replay(options.data, device)
-    trainer = ImplicitQLearning(replay.state.shape[1], device, options.variant)
+    trainer = ImplicitQLearning(replay.state.shape[1], device, options.variant, options.precision)
     for line in sys.stdin:
         work, count = line.split()[0], int(line.split()[1])
         scoring = Scoring(trainer, replay.state.shape[1]) if work == "score" else None
