@@ -1,4 +1,4 @@
-"""What a table says of the machine it was measured on."""
+"""The machine that a benchmark runs on: what it can do, and what a table says of it."""
 
 import pathlib
 import platform

@@ -1,6 +1,7 @@
 // One FIFO thread a device runs every native job of the process, so that jobs never overlap on a device and
 // libtorch's thread-local state (guards, intra-op threads, CUDA context) lives in one place. Plain C++: who
-// waits for a job, and how it is told, is the caller's business (native/bindings/job_runner.h).
+// waits for a job, and how it is told, is the caller's business (native/bindings/job_runner.h). A job may do
+// its work on a thread of its own while the queue waits for it (native/core/background.h).
 #pragma once
 
 #include <c10/util/Exception.h>

@@ -25,13 +25,12 @@ sys.path.insert(0, str(HERE.parent))
 from machine import has_bfloat16, machine  # noqa: E402
 
 ROOT = HERE.parent.parent.parent
-BFLOAT16 = ["--precision", "bfloat16"]
 SIDES = {
-    "this package, bfloat16": ("ours", BFLOAT16),
+    "this package, bfloat16": ("ours", ["--precision", "bfloat16"]),
     "this package, float32": ("ours", ["--precision", "float32"]),
     "PyTorch, eager (after CORL eeeeef2)": ("torch", ["--variant", "eager"]),
     "PyTorch, fused Adam": ("torch", ["--variant", "fused"]),
-    "PyTorch, fused Adam, bfloat16 autocast": ("torch", ["--variant", "fused", *BFLOAT16]),
+    "PyTorch, fused Adam, bfloat16 autocast": ("torch", ["--variant", "fused", "--precision", "bfloat16"]),
 }
 
 SCORERS = {
@@ -101,8 +100,8 @@ def main():
         programs = {"ours": [str(found[-1]), folder], "torch": [sys.executable, str(HERE / "torch_side.py"), folder]}
         chosen = SCORERS if options.score else SIDES
         if options.device == "cpu" and not has_bfloat16():
-            # Emulated, a product takes twenty times as long on either side.
-            chosen = {name: side for name, side in chosen.items() if side[1][-2:] != BFLOAT16}
+            # Emulated, a step takes twenty times as long on either side.
+            chosen = {name: side for name, side in chosen.items() if "bfloat16" not in side[1]}
         sides = [Side(name, [*programs[kind], *extra, *common]) for name, (kind, extra) in chosen.items()]
         if options.models > 1:
             together = [*programs["ours"], "--models", str(options.models), *common]

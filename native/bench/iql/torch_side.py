@@ -1,4 +1,4 @@
-"""The same gradient step in PyTorch, for comparison: python torch_side.py DATA --variant eager|fused [--precision bfloat16]
+"""The same gradient step in PyTorch: python torch_side.py DATA --variant eager|fused [--precision bfloat16]
 
 eager: as published PyTorch IQL code writes it (update order, per-tensor modules, .item() of every loss, numpy indices
 into resident tensors): after algorithms/offline/iql.py of corl-team/CORL at eeeeef2, with Best-of-Q's networks, loss,
